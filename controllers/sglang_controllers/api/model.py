@@ -1,0 +1,102 @@
+"""What every API model shares: names in camelCase, strict types, and rules said once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import model_validator as validator
+from pydantic.alias_generators import to_camel
+from pydantic.config import JsonDict
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition between fields, checked by the API server (`cel`) and by us (`holds`).
+
+    `field` is the path below the model, which the answer names, and `message` says rule and fix.
+    """
+
+    field: str
+    message: str
+    cel: str
+    holds: Callable[[Any], bool]
+
+
+class BrokenRulesError(ValueError):
+    """Rules that a value breaks, in the order in which the model lists them."""
+
+    def __init__(self, rules: list[Rule]) -> None:
+        super().__init__("; ".join(rule.message for rule in rules))
+        self.rules = rules
+
+
+class Model(BaseModel):
+    """An object of the API. Unknown fields are ignored: the API server has pruned them."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        use_attribute_docstrings=True,
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, raw: Any) -> Any:
+        # The API server drops nulls of fields that are not nullable; files are read the same way.
+        return {k: v for k, v in raw.items() if v is not None} if isinstance(raw, dict) else raw
+
+    @validator(mode="after")
+    def _follows_rules(self) -> Self:
+        broken = [rule for rule in self.rules if not rule.holds(self)]
+        if broken:
+            raise BrokenRulesError(broken)
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        json_schema = handler(schema)
+        if cls.rules:
+            handler.resolve_ref_schema(json_schema)["x-kubernetes-validations"] = [
+                {"rule": rule.cel, "message": rule.message}
+                | ({"fieldPath": f".{rule.field}"} if rule.field else {})
+                for rule in cls.rules
+            ]
+        return json_schema
+
+
+def list_map(key: str) -> JsonDict:
+    """Schema of a list whose items are told apart by `key`: server-side apply merges them."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedBy:
+    """Marks a dict that stays a dict, but is checked and documented as `model`.
+
+    For pieces of Kubernetes' own API that are passed on as they came.
+    """
+
+    model: type[Model]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(self.model.__pydantic_core_schema__)
+
+    def _checked(self, raw: dict[str, Any]) -> dict[str, Any]:
+        self.model.model_validate(raw)
+        return raw

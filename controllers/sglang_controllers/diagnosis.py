@@ -1,0 +1,194 @@
+"""What is wrong with a pod, from its status and Warning events.
+
+Each check answers one question and gives a finding or None. Messages name the object and the next
+act, and hold nothing that changes while the fault stays the same.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sglang_controllers.engine_errors import engine_finding
+from sglang_controllers.pods import condition
+from sglang_controllers.reasons import Reason
+from sglang_controllers.redaction import excerpt
+from sglang_controllers.snapshot import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    reason: Reason
+    message: str
+
+
+Check = Callable[[Manifest, Sequence[Manifest]], Finding | None]
+
+IMAGE_WAITS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+CONFIG_WAITS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "PreCreateHookError",
+    }
+)
+BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: ErrImagePull)?:? ?')
+PREEMPTION = re.compile(r"[,.]? (preemption:|no new claims to deallocate)")
+IMAGE_EVENT = re.compile(r'image "(?P<image>[^"\s:]+(:[^"\s]+)?)"')
+"""Kubelet's wording; engine and model images (OCI volumes) share it."""
+
+
+def diagnosis(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
+    """The first fault that a user has to deal with, None when the pod is just starting."""
+    for check in CHECKS:
+        finding = check(pod, events)
+        if finding:
+            return finding
+    return None
+
+
+def image_pull(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
+    for status in _container_statuses(pod):
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in IMAGE_WAITS:
+            cause = BACK_OFF.sub("", waiting.get("message") or "")
+            named = IMAGE_EVENT.search(waiting.get("message") or "")
+            image = named["image"] if named else status.get("image") or status.get("name", "")
+            return _image_finding(image, cause)
+    for event in _newest_first(events):
+        message = event.get("message") or ""
+        if event.get("reason") == "Failed" and "pull image" in message:
+            named = IMAGE_EVENT.search(message)
+            return _image_finding(named["image"] if named else "", message)
+    return None
+
+
+def _image_finding(image: str, cause: str) -> Finding:
+    said = f": {excerpt(cause)}" if cause else ""
+    return Finding(
+        Reason.IMAGE_PULL,
+        f"cannot pull image {image}{said}. Check its name and tag, and pull secrets in "
+        "spec.podTemplate.spec.imagePullSecrets",
+    )
+
+
+def container_config(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
+    del events
+    for status in _container_statuses(pod):
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in CONFIG_WAITS:
+            said = excerpt(waiting.get("message") or waiting["reason"])
+            return Finding(
+                Reason.CONTAINER_CONFIG,
+                f"container {status.get('name')} cannot start: {said}. Check spec.engine.env and "
+                "spec.podTemplate",
+            )
+    return None
+
+
+def engine_exit(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
+    """The last exit of a container that is not ready now, whatever it is doing meanwhile."""
+    del events
+    for status in _container_statuses(pod):
+        if status.get("ready"):
+            continue
+        for when in ("state", "lastState"):
+            ended = (status.get(when) or {}).get("terminated")
+            if ended and (ended.get("exitCode") != 0 or when == "lastState"):
+                return Finding(*engine_finding(status.get("name") or "", ended))
+    return None
+
+
+def volume(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
+    del pod
+    for event in _newest_first(events):
+        if event.get("reason") in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
+            said = excerpt(event.get("message") or "")
+            return Finding(
+                Reason.VOLUME, f"{said}. Check spec.model.source and volumes in spec.podTemplate"
+            )
+    return None
+
+
+def unschedulable(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
+    del events
+    message = unplaced(pod)
+    if message is None:
+        return None
+    if "persistentvolumeclaim" in message.lower():
+        return Finding(
+            Reason.VOLUME, f"{excerpt(message)}. Create the claim or correct spec.model.source"
+        )
+    short = [name for name in accelerators(pod) if f"Insufficient {name}" in message]
+    if short:
+        each = ", ".join(f"{accelerators(pod)[name]} {name}" for name in short)
+        return Finding(
+            Reason.WAITING_FOR_GPU,
+            f"a pod needs {each} on one node: {excerpt(message)}. Free or add accelerators, or "
+            "lower spec.replicas",
+        )
+    return Finding(
+        Reason.UNSCHEDULABLE,
+        f"{excerpt(message)}. Check spec.engine.resources, and node selectors and tolerations in "
+        "spec.podTemplate",
+    )
+
+
+def unplaced(pod: Manifest) -> str | None:
+    """The scheduler's message about a pod that it cannot place, None when it can or has."""
+    scheduled = condition(pod, "PodScheduled")
+    if not scheduled or scheduled.get("status") != "False":
+        return None
+    if scheduled.get("reason") != "Unschedulable":
+        return None
+    # What preemption could do is said at length after it, and changes without a change of cause.
+    return PREEMPTION.split(scheduled.get("message") or "no node fits the pod")[0]
+
+
+def lacks_room(pod: Manifest) -> bool:
+    """The pod would fit if others left: some resource is short, and nothing else is missing."""
+    message = unplaced(pod)
+    return message is not None and "Insufficient " in message and "claim" not in message.lower()
+
+
+def accelerators(pod: Manifest) -> dict[str, str]:
+    """Extended resources that the pod asks for, with their amounts."""
+    wanted: dict[str, str] = {}
+    for container in (pod.get("spec") or {}).get("containers") or []:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        wanted |= {name: str(amount) for name, amount in limits.items() if "/" in name}
+    return wanted
+
+
+CHECKS: tuple[Check, ...] = (engine_exit, image_pull, container_config, unschedulable, volume)
+"""In the order of the life of a pod, backwards: what came last explains most."""
+
+
+def _container_statuses(pod: Manifest) -> list[Manifest]:
+    status = pod.get("status") or {}
+    return [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
+
+
+def _newest_first(events: Sequence[Manifest]) -> list[Manifest]:
+    def seen(event: Manifest) -> str:
+        return str(
+            event.get("lastTimestamp")
+            or event.get("eventTime")
+            or (event.get("metadata") or {}).get("creationTimestamp")
+            or ""
+        )
+
+    return sorted(events, key=seen, reverse=True)

@@ -1,0 +1,35 @@
+"""Does a live object still say what we want it to say?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sglang_controllers.snapshot import Manifest
+
+
+def differs(wanted: Manifest, live: Manifest) -> bool:
+    """True when a field of `wanted` is missing or different in `live`.
+
+    Fields that only `live` has are none of our business: the API server's defaults and what others
+    set. Owners are compared as a set: others may add theirs.
+    """
+    owners = (live.get("metadata") or {}).get("ownerReferences") or []
+    uids = {owner.get("uid") for owner in owners}
+    meta = wanted.get("metadata") or {}
+    if any(owner["uid"] not in uids for owner in meta.get("ownerReferences") or []):
+        return True
+    rest = {k: v for k, v in meta.items() if k != "ownerReferences"}
+    return not _within({**wanted, "metadata": rest}, live)
+
+
+def _within(wanted: Any, live: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(live, Mapping) and all(
+            _within(value, live.get(key)) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(live, list)
+            and len(wanted) == len(live)
+            and all(_within(w, seen) for w, seen in zip(wanted, live, strict=True))
+        )
+    return bool(wanted == live)

@@ -1,0 +1,83 @@
+"""What the end of an engine process says: its exit code and the last lines of its log.
+
+Kubernetes keeps the last 2 KB of the log of a failed container as its termination message. The
+patterns are those of SGLang 0.5.23 and the libraries under it.
+"""
+
+import re
+from typing import Any
+
+from sglang_controllers.reasons import Reason
+from sglang_controllers.redaction import excerpt
+
+USAGE_ERROR = 2
+"""argparse exits with it."""
+
+NO_MEMORY_ON_GPU = re.compile(
+    r"CUDA out of memory|OutOfMemoryError|HIP out of memory", re.IGNORECASE
+)
+NO_MEMORY_FOR_CACHE = re.compile(r"Not enough memory|no memory left for .*cache", re.IGNORECASE)
+NO_MODEL = re.compile(
+    r"does not appear to have a file named config\.json|Repo id must|HFValidationError"
+    r"|is not a local folder and is not a valid model identifier|Can't load the configuration of"
+    r"|Unrecognized model in|No such file or directory: '?/model"
+    r"|Cannot find any model weights|couldn't connect to|outgoing traffic has been disabled",
+)
+ARGUMENT = re.compile(r"error: (?P<what>.+)$")
+ERROR_LINE = re.compile(
+    r"^(?:\[.*?\] )?[\w.]*(Error|Exception|Exit|Interrupt)\b.*:.+|.*\berror: .+"
+)
+AFTERMATH = re.compile(r"Received sigquit from a child process|kill_process_tree called|^Killed$")
+"""What SGLang says of its own end once a worker process is gone: the cause stands before it."""
+
+
+def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
+    """Reason and message for a terminated container state."""
+    log = ended.get("message") or ""
+    code = ended.get("exitCode")
+    if ended.get("reason") == "OOMKilled":
+        return Reason.OUT_OF_MEMORY, (
+            f"container {container} was killed at its memory limit. Raise "
+            "spec.engine.resources.limits.memory"
+        )
+    said = excerpt(_telling_line(log))
+    if NO_MEMORY_ON_GPU.search(log) or NO_MEMORY_FOR_CACHE.search(log):
+        return Reason.OUT_OF_MEMORY, (
+            f"the engine has too little accelerator memory: {said}. Use more or larger "
+            "accelerators, raise spec.engine.parallelism.tensor or set mem-fraction-static in "
+            "spec.engine.extraArgs"
+        )
+    if code == USAGE_ERROR and (refused := _refused_argument(log)):
+        return Reason.BAD_ENGINE_ARGS, (
+            f"SGLang refuses its arguments: {excerpt(refused)}. Correct spec.engine.extraArgs or "
+            "the field behind the argument"
+        )
+    if NO_MODEL.search(log):
+        return Reason.MODEL_NOT_FOUND, (
+            f"the engine finds no model at spec.model.source: {said}. It must be a folder with "
+            "config.json, tokenizer and weights"
+        )
+    how = f"exit code {code}" if code is not None else "an unknown exit code"
+    if ended.get("reason") not in (None, "Error", "Completed"):
+        how += f", {ended['reason']}"
+    return Reason.ENGINE_CRASH, (
+        f"container {container} ended with {how}"
+        + (f": {said}" if said else " and left no message")
+        + ". Its log: kubectl logs --previous"
+    )
+
+
+def _refused_argument(log: str) -> str:
+    for line in reversed(log.splitlines()):
+        found = ARGUMENT.search(line)
+        if found:
+            return found["what"]
+    return ""
+
+
+def _telling_line(log: str) -> str:
+    """The last line that looks like an error, else the last line there is."""
+    stripped = (line.strip() for line in log.splitlines())
+    lines = [line for line in stripped if line and not AFTERMATH.search(line)]
+    errors = [line for line in lines if ERROR_LINE.match(line)]
+    return (errors or lines or [""])[-1]

@@ -1,0 +1,30 @@
+"""Every name that users, the API server or other programs see, written once."""
+
+GROUP = "sglang.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "SGLangCluster"
+PLURAL = "sglangclusters"
+
+FIELD_MANAGER = "sglang-operator"
+
+CLUSTER_LABEL = f"{GROUP}/cluster"
+ROLE_LABEL = f"{GROUP}/role"
+REVISION_LABEL = f"{GROUP}/revision"
+
+SPEC_HASH_ANNOTATION = f"{GROUP}/spec-hash"
+"""On a Deployment: the whole hash of the spec it was made from. Its name holds a short form."""
+
+MANIFEST_HASH_ANNOTATION = f"{GROUP}/manifest-hash"
+"""On objects applied whole: hash of what was applied, so that a dropped field is noticed."""
+
+ENGINE_CONTAINER = "engine"
+ENGINE_PORT = 30000
+ENGINE_PORT_NAME = "http"
+SERVICE_PORT = 8000
+
+MODEL_MOUNT = "/model"
+CACHE_MOUNT = "/cache"
+
+MAX_CLUSTER_NAME = 52
+"""Characters. The longest name derived from it is a Service's, which may have 63."""

@@ -1,0 +1,53 @@
+"""What the planner answers: the writes that bring a cluster one step nearer to its spec."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sglang_controllers.snapshot import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A server-side apply of an existing object, guarded by its uid.
+
+    `complete` says that the manifest is all we ever set on the object, so that fields missing
+    from it may be removed. A Deployment is applied in part only (replicas and metadata): its pod
+    template is written once, at creation.
+    """
+
+    manifest: Manifest
+    uid: str
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A deletion with a uid precondition; dependents follow in the background."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """A Kubernetes event about the cluster: written on transitions only."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Writes in the order of the fields. `status` is the whole new status, None: unchanged.
+
+    `again_after_s` asks for another look after so many seconds, None: only when something changes.
+    """
+
+    create: tuple[Manifest, ...] = ()
+    apply: tuple[Apply, ...] = ()
+    delete: tuple[Delete, ...] = ()
+    status: Manifest | None = None
+    events: tuple[EventRecord, ...] = ()
+    again_after_s: float | None = None

@@ -1,0 +1,118 @@
+"""Lay the user's pod template over the operator's.
+
+The rules are Kubernetes' strategic merge, as far as a pod template needs it: objects merge field by
+field, lists of named things merge by name, other lists are replaced, null removes a field.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sglang_controllers import names
+from sglang_controllers.snapshot import Manifest
+
+MERGE_KEYS = {
+    "containers": "name",
+    "initContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "ports": "containerPort",
+    "hostAliases": "ip",
+}
+APPENDED = frozenset({"tolerations", "topologySpreadConstraints"})
+REPLACED = frozenset({"volumes", "env"})
+"""Items that are one of several kinds: a claim laid over an emptyDir must not become both."""
+
+OBJECTS = frozenset({"metadata", "spec", "labels", "annotations"})
+FREE_FORM = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
+"""Maps whose keys are the user's, and say nothing about the shape of what is below."""
+
+OWNED_BY_FIELDS = {
+    "command": "the operator starts SGLang itself; remove it",
+    "args": "use the typed fields or spec.engine.extraArgs",
+    "image": "use spec.engine.image",
+}
+RESERVED_LABEL_PREFIXES = (f"{names.GROUP}/", "app.kubernetes.io/")
+
+
+def merged_template(base: Manifest, overlay: Mapping[str, Any]) -> Manifest:
+    """`base` with `overlay` laid over it; only metadata's labels and annotations are taken."""
+    metadata = overlay.get("metadata") or {}
+    taken = {k: metadata[k] for k in ("labels", "annotations") if metadata.get(k)}
+    return _object(base, {"metadata": taken, "spec": overlay.get("spec") or {}})
+
+
+def template_problems(overlay: Mapping[str, Any]) -> tuple[str, ...]:
+    """What of the user's template cannot be taken over, each with field, rule and fix."""
+    problems = _shape_problems(overlay, "spec.podTemplate")
+    if problems:
+        return tuple(problems)
+    metadata, spec = overlay.get("metadata") or {}, overlay.get("spec") or {}
+    problems += [
+        f"spec.podTemplate.metadata.labels[{label}]: the operator sets this label; remove it"
+        for label in metadata.get("labels") or {}
+        if label.startswith(RESERVED_LABEL_PREFIXES)
+    ]
+    for container in spec.get("containers") or []:
+        if container["name"] == names.ENGINE_CONTAINER:
+            problems += [
+                f"spec.podTemplate.spec.containers[{names.ENGINE_CONTAINER}].{field}: {why}"
+                for field, why in OWNED_BY_FIELDS.items()
+                if field in container
+            ]
+    return tuple(problems)
+
+
+def _object(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Manifest:
+    merged = dict(base)
+    for key, value in overlay.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = _object(merged[key], value)
+        elif key in MERGE_KEYS and isinstance(value, list):
+            merged[key] = _named(merged.get(key) or [], value, key)
+        elif key in APPENDED:
+            merged[key] = [*(merged.get(key) or []), *value]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _named(base: list[Manifest], overlay: list[Manifest], field: str) -> list[Manifest]:
+    key = MERGE_KEYS[field]
+    merged = {item[key]: item for item in base}
+    for item in overlay:
+        under = {} if field in REPLACED else merged.get(item[key], {})
+        merged[item[key]] = _object(under, item)
+    return list(merged.values())
+
+
+def _shape_problems(value: Any, path: str, key: str = "") -> list[str]:
+    """The API server keeps a podTemplate as it is, so its shape is unknown until looked at."""
+    if key in MERGE_KEYS or key in APPENDED:
+        if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+            return [f"{path}: got {_short(value)}; must be a list of objects"]
+        name = MERGE_KEYS.get(key)
+        return [
+            f"{path}[{i}]: {name} is missing; add it, lists here merge by {name}"
+            for i, item in enumerate(value)
+            if name and not isinstance(item.get(name), str | int)
+        ] + [p for i, item in enumerate(value) for p in _shape_problems(item, f"{path}[{i}]")]
+    if key in OBJECTS and not isinstance(value, Mapping):
+        return [f"{path}: got {_short(value)}; must be an object"]
+    if key in FREE_FORM or not isinstance(value, Mapping):
+        return []
+    return [
+        problem
+        for name, item in value.items()
+        if item is not None
+        for problem in _shape_problems(item, f"{path}.{name}", name)
+    ]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,54 @@
+"""What the API server says when it refuses an object, turned into a reason and the next act."""
+
+from sglang_controllers.diagnosis import Finding
+from sglang_controllers.reasons import Reason
+from sglang_controllers.redaction import excerpt
+from sglang_controllers.snapshot import ObjectKey, WriteError
+
+
+def refusal(key: ObjectKey, error: WriteError) -> Finding:
+    """Why an object of ours could not be written."""
+    what, said = f"{key.kind} {key.name}", excerpt(error.message)
+    if error.reason == "AlreadyExists":
+        return Finding(
+            Reason.CONFLICT,
+            f"{what} exists already, is not this cluster's and is left alone. Delete or rename "
+            "it, or give the SGLangCluster another name",
+        )
+    if _needs_image_volumes(error):
+        return Finding(
+            Reason.UNSUPPORTED_BY_CLUSTER,
+            "oci:// in spec.model.source needs image volumes (on by default from Kubernetes "
+            "1.35). Use pvc:// or image:///, or switch on the ImageVolume feature",
+        )
+    if "exceeded quota" in error.message:
+        return _quota(f"{what}: {said}")
+    return Finding(
+        Reason.REJECTED,
+        f"the API server refused to {error.verb} {what}: {said}. Correct the field it names, or "
+        "the policy that refuses it",
+    )
+
+
+def refused_pods(message: str) -> Finding:
+    """Why a ReplicaSet could not make its pods."""
+    said = excerpt(message)
+    if "exceeded quota" in message:
+        return _quota(said)
+    return Finding(
+        Reason.REJECTED,
+        f"pods are refused: {said}. Correct spec.podTemplate, or the policy that refuses them",
+    )
+
+
+def _quota(said: str) -> Finding:
+    return Finding(Reason.QUOTA_EXCEEDED, f"{said}. Raise the ResourceQuota or lower spec.replicas")
+
+
+def _needs_image_volumes(error: WriteError) -> bool:
+    """A server without the feature drops the volume's source and misses it afterwards."""
+    return (
+        error.code == 422
+        and "volumes[" in error.message
+        and ("must specify a volume type" in error.message)
+    )

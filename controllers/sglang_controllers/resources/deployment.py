@@ -1,0 +1,47 @@
+from sglang_controllers import names
+from sglang_controllers.api import ClusterSpec
+from sglang_controllers.api.duration import duration_s
+from sglang_controllers.resources.metadata import metadata, selector
+from sglang_controllers.resources.pod import DEFAULT_STARTUP_TIMEOUT, pod_template
+from sglang_controllers.resources.subject import Subject
+from sglang_controllers.revision import Revision
+from sglang_controllers.snapshot import Manifest
+
+PROGRESS_MARGIN_S = 600
+"""Beyond the start-up time: image pulls and scheduling count towards a Deployment's deadline."""
+
+
+def deployment(subject: Subject, spec: ClusterSpec, revision: Revision, replicas: int) -> Manifest:
+    """The engines of one revision. Its pod template is written once and never changed."""
+    meta = metadata(subject, subject.revision_name(revision.name), revision.name)
+    startup_s = duration_s(spec.engine.startup_timeout or DEFAULT_STARTUP_TIMEOUT)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": meta | {"annotations": {names.SPEC_HASH_ANNOTATION: revision.spec_hash}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": selector(subject, revision.name)},
+            # Rollouts go from Deployment to Deployment. This is for a pod template edited by hand,
+            # which must not wait for an accelerator that is not there.
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+            },
+            "progressDeadlineSeconds": startup_s + PROGRESS_MARGIN_S,
+            "revisionHistoryLimit": 1,
+            "template": pod_template(subject, spec, revision.name),
+        },
+    }
+
+
+def deployment_step(deployment_: Manifest, subject: Subject, replicas: int) -> Manifest:
+    """The part of an existing Deployment that is ours to set again: replicas and metadata."""
+    live = deployment_["metadata"]
+    revision = live["labels"][names.REVISION_LABEL]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(subject, live["name"], revision),
+        "spec": {"replicas": replicas},
+    }

@@ -1,0 +1,179 @@
+"""The engine's pod template."""
+
+import math
+from typing import Any
+
+from sglang_controllers import names
+from sglang_controllers.api import ClusterSpec
+from sglang_controllers.api.duration import duration_s
+from sglang_controllers.api.source import ClaimPath, ImagePath, OciImage, parse_source
+from sglang_controllers.arguments import engine_arguments
+from sglang_controllers.podtemplate import merged_template
+from sglang_controllers.resources.metadata import labels
+from sglang_controllers.resources.subject import Subject
+from sglang_controllers.snapshot import Manifest
+
+COMMAND = ("python3", "-m", "sglang.launch_server")
+
+DEFAULT_ENGINE_VERSION = "0.5.23"
+DEFAULT_ENGINE_REPOSITORY = "docker.io/lmsysorg/sglang"
+DEFAULT_ACCELERATOR = "nvidia.com/gpu"
+DEFAULT_SHARED_MEMORY = "8Gi"
+DEFAULT_STARTUP_TIMEOUT = "30m"
+
+ENGINE_UID = 1000
+
+READY_PATH = "/ready"
+"""Answers in milliseconds from SGLang's state. /health generates a token: it takes a second at
+least, and 20 s on a busy engine, which would lose it its traffic."""
+
+PROBE_TIMEOUT_S = 25
+"""A process that is starved of CPU, as at start-up beside others, is slow even to say so."""
+
+PROBE_PERIOD_S = 5
+
+ENDPOINT_REACTION_S = 5
+"""preStop: time for proxies to stop sending new requests before SGLang hears of its end."""
+
+TERMINATION_GRACE_S = 120
+"""SGLang finishes running requests on SIGTERM, then exits by itself."""
+
+CACHES = {
+    "HOME": names.CACHE_MOUNT,
+    "XDG_CACHE_HOME": names.CACHE_MOUNT,
+    "HF_HOME": f"{names.CACHE_MOUNT}/huggingface",
+    "TRITON_CACHE_DIR": f"{names.CACHE_MOUNT}/triton",
+    "TORCHINDUCTOR_CACHE_DIR": f"{names.CACHE_MOUNT}/torchinductor",
+    "FLASHINFER_WORKSPACE_BASE": names.CACHE_MOUNT,
+}
+"""Everything that writes caches, pointed at a volume that uid 1000 may write."""
+
+
+def pod_template(subject: Subject, spec: ClusterSpec, revision: str) -> Manifest:
+    base = {
+        "metadata": {"labels": labels(subject, revision)},
+        "spec": {
+            "serviceAccountName": subject.service_account,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": TERMINATION_GRACE_S,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": ENGINE_UID,
+                "runAsGroup": ENGINE_UID,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            **_tolerations(spec),
+            "containers": [_engine(subject, spec)],
+            "volumes": _volumes(spec),
+        },
+    }
+    return merged_template(base, spec.pod_template)
+
+
+def _engine(subject: Subject, spec: ClusterSpec) -> Manifest:
+    ready = {
+        "httpGet": {"path": READY_PATH, "port": names.ENGINE_PORT_NAME},
+        "timeoutSeconds": PROBE_TIMEOUT_S,
+        "periodSeconds": PROBE_PERIOD_S,
+    }
+    startup_s = duration_s(spec.engine.startup_timeout or DEFAULT_STARTUP_TIMEOUT)
+    return {
+        "name": names.ENGINE_CONTAINER,
+        "image": engine_image(spec),
+        "command": list(COMMAND),
+        "args": list(engine_arguments(spec, cluster_name=subject.name)),
+        "env": _environment(spec),
+        "ports": [{"name": names.ENGINE_PORT_NAME, "containerPort": names.ENGINE_PORT}],
+        "resources": _resources(spec),
+        "startupProbe": ready | {"failureThreshold": math.ceil(startup_s / PROBE_PERIOD_S)},
+        # No liveness probe: SGLang's own watchdog ends a hung engine, and a probe that shares
+        # the engine with its users would kill a busy one.
+        "readinessProbe": ready | {"failureThreshold": 3},
+        "lifecycle": {"preStop": {"sleep": {"seconds": ENDPOINT_REACTION_S}}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": _mounts(spec),
+    }
+
+
+def engine_image(spec: ClusterSpec) -> str:
+    version = spec.engine.version or DEFAULT_ENGINE_VERSION
+    return spec.engine.image or f"{DEFAULT_ENGINE_REPOSITORY}:v{version}"
+
+
+def accelerator(spec: ClusterSpec) -> tuple[str, int]:
+    """Extended resource and how many of it each pod holds; 0 for none."""
+    wanted = spec.engine.accelerator
+    count = spec.engine.parallelism.tensor or 1 if wanted.count is None else wanted.count
+    return wanted.resource_name or DEFAULT_ACCELERATOR, count
+
+
+def _resources(spec: ClusterSpec) -> dict[str, Any]:
+    name, count = accelerator(spec)
+    held = {name: str(count)} if count else {}
+    resources = {
+        # Kubernetes wants requests and limits of an extended resource to be equal.
+        kind: {**(spec.engine.resources.get(kind) or {}), **held}
+        for kind in ("requests", "limits")
+    }
+    return {kind: amounts for kind, amounts in resources.items() if amounts}
+
+
+def _tolerations(spec: ClusterSpec) -> dict[str, Any]:
+    """GPU pools are commonly tainted with the name of the resource they offer."""
+    name, count = accelerator(spec)
+    if not count:
+        return {}
+    return {"tolerations": [{"key": name, "operator": "Exists", "effect": "NoSchedule"}]}
+
+
+def _environment(spec: ClusterSpec) -> list[Manifest]:
+    # Every source that exists is local: a hub must not be asked, least of all by mistake.
+    ours = {**CACHES, "HF_HUB_OFFLINE": "1"}
+    theirs = {item["name"] for item in spec.engine.env}
+    return [{"name": k, "value": v} for k, v in ours.items() if k not in theirs] + [
+        dict(item) for item in spec.engine.env
+    ]
+
+
+def _volumes(spec: ClusterSpec) -> list[Manifest]:
+    size = spec.engine.shared_memory or DEFAULT_SHARED_MEMORY
+    volumes: list[Manifest] = [
+        {"name": "cache", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
+    ]
+    match parse_source(spec.model.source):
+        case OciImage(reference):
+            volumes.append({"name": "model", "image": {"reference": reference}})
+        case ClaimPath(claim, _):
+            volumes.append(
+                {
+                    "name": "model",
+                    "persistentVolumeClaim": {"claimName": claim, "readOnly": True},
+                }
+            )
+        case ImagePath():
+            pass
+    return volumes
+
+
+def _mounts(spec: ClusterSpec) -> list[Manifest]:
+    mounts: list[Manifest] = [
+        {"name": "cache", "mountPath": names.CACHE_MOUNT},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  the container's own
+        {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
+    ]
+    match parse_source(spec.model.source):
+        case OciImage():
+            mounts.append({"name": "model", "mountPath": names.MODEL_MOUNT, "readOnly": True})
+        case ClaimPath(_, path):
+            mount = {"name": "model", "mountPath": names.MODEL_MOUNT, "readOnly": True}
+            mounts.append(mount | ({"subPath": path} if path else {}))
+        case ImagePath():
+            pass
+    return mounts

@@ -1,0 +1,27 @@
+from sglang_controllers import names
+from sglang_controllers.resources.metadata import metadata, selector, stamped
+from sglang_controllers.resources.subject import Subject
+from sglang_controllers.snapshot import Manifest
+
+
+def service(subject: Subject) -> Manifest:
+    """The cluster's one address: ready engines of every revision."""
+    return stamped(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata(subject, subject.name),
+            "spec": {
+                "type": "ClusterIP",
+                "selector": selector(subject),
+                "ports": [
+                    {
+                        "name": names.ENGINE_PORT_NAME,
+                        "port": names.SERVICE_PORT,
+                        "targetPort": names.ENGINE_PORT_NAME,
+                        "protocol": "TCP",
+                    }
+                ],
+            },
+        }
+    )

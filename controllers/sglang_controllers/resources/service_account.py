@@ -1,0 +1,15 @@
+from sglang_controllers.resources.metadata import metadata, stamped
+from sglang_controllers.resources.subject import Subject
+from sglang_controllers.snapshot import Manifest
+
+
+def service_account(subject: Subject) -> Manifest:
+    """The engines' identity: engines never talk to the API server, so it mounts no token."""
+    return stamped(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": metadata(subject, subject.service_account),
+            "automountServiceAccountToken": False,
+        }
+    )

@@ -1,0 +1,29 @@
+"""The cluster that objects are built for."""
+
+from dataclasses import dataclass
+
+UNIFIED = "unified"
+"""The role whose engines do both prefill and decode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Identity of an SGLangCluster and the role in question."""
+
+    namespace: str
+    name: str
+    uid: str
+    role: str = UNIFIED
+
+    @property
+    def role_name(self) -> str:
+        """Name of objects that exist once a role."""
+        return f"{self.name}-{self.role}"
+
+    def revision_name(self, revision: str) -> str:
+        """Name of objects that exist once a revision."""
+        return f"{self.role_name}-{revision}"
+
+    @property
+    def service_account(self) -> str:
+        return f"{self.name}-engine"

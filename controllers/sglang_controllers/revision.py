@@ -1,0 +1,63 @@
+"""Which pods belong together: a revision is a hash of what the spec says about pods.
+
+The hash is part of names in users' clusters: tests/golden/revisions.yaml holds specs and their
+hashes, and only ever grows.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TEMPLATE_VERSION = 1
+"""Raised when the pod builder changes, so that new pods of an old spec get a name of their own."""
+
+REVISION_LENGTH = 10
+"""Hexadecimal digits in names: 40 bits, and a counter for the collision that never happens."""
+
+NOT_ABOUT_PODS = (("replicas",), ("paused",), ("engine", "startupTimeout"))
+"""Paths of the spec that restart nothing."""
+
+MEANT_WHEN_EMPTY = (("speculative", "ngram"), ("podTemplate",))
+"""Paths where `{}` says something; elsewhere an empty object is the same as an absent one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """`name` is the short form used in object names, `spec_hash` the whole SHA-256 in hex."""
+
+    name: str
+    spec_hash: str
+
+
+def spec_hash(spec: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of the pod-affecting part of a raw spec."""
+    text = json.dumps(_pruned(spec, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def new_revision(whole: str, taken: Collection[str]) -> Revision:
+    """A revision for a spec hash that has no Deployment yet, avoiding names of others."""
+    counter = 0
+    while True:
+        seed = f"{TEMPLATE_VERSION}:{whole}" + (f":{counter}" if counter else "")
+        name = hashlib.sha256(seed.encode()).hexdigest()[:REVISION_LENGTH]
+        if name not in taken:
+            return Revision(name, whole)
+        counter += 1
+
+
+def _pruned(value: Any, path: tuple[str, ...]) -> Any:
+    if not isinstance(value, Mapping) or path[:1] == ("podTemplate",):
+        return value
+    kept: dict[str, Any] = {}
+    for key, item in value.items():
+        below = (*path, key)
+        if below in NOT_ABOUT_PODS:
+            continue
+        inner = _pruned(item, below)
+        if inner is None or (inner in ({}, []) and below not in MEANT_WHEN_EMPTY):
+            continue
+        kept[key] = inner
+    return kept

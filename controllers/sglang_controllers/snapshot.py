@@ -1,0 +1,50 @@
+"""What the shell saw at one moment: the planner's only input."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+Manifest = dict[str, Any]
+"""A Kubernetes object as the API server gives or takes it."""
+
+
+class ObjectKey(NamedTuple):
+    """A child object's identity inside its cluster's namespace."""
+
+    kind: str
+    name: str
+
+
+def key_of(manifest: Manifest) -> ObjectKey:
+    return ObjectKey(manifest["kind"], manifest["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class WriteError:
+    """What the API server answered to the last write of an object.
+
+    `code` is the HTTP status, `reason` the API's reason (AlreadyExists, Invalid, Forbidden, ...).
+    """
+
+    verb: str
+    code: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One SGLangCluster and everything around it.
+
+    `children` are objects that carry the cluster's label, whoever owns them. `events` are
+    Warning events by pod uid. `errors` holds the last failure of each object whose latest write
+    failed; a success removes it.
+    """
+
+    cluster: Manifest
+    now: datetime
+    children: Mapping[ObjectKey, Manifest] = field(default_factory=dict)
+    pods: tuple[Manifest, ...] = ()
+    events: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
+    errors: Mapping[ObjectKey, WriteError] = field(default_factory=dict)

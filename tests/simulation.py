@@ -1,0 +1,206 @@
+"""A small world for the planner: API server, Deployment controller, scheduler and kubelet.
+
+It keeps only what the planner reads. tests/integration and e2e check the same stories against the
+real ones.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import datetime, timedelta
+from typing import Any
+
+from sglang_controllers import names
+from sglang_controllers.plan import Plan
+from sglang_controllers.planner import plan
+from sglang_controllers.pods import is_alive, is_ready, revision_of
+from sglang_controllers.snapshot import Manifest, ObjectKey, Snapshot, key_of
+from tests.builders import NOW
+
+GOOD, BROKEN = "good", "broken"
+
+
+class World:
+    """One cluster in a world with `slots` free places for its pods."""
+
+    def __init__(self, cluster: Manifest, slots: int = 100) -> None:
+        self.cluster = cluster
+        self.slots = slots
+        self.now: datetime = NOW
+        self.children: dict[ObjectKey, Manifest] = {}
+        self.pods: list[Manifest] = []
+        self.behaviour: Callable[[str], str] = lambda _revision: GOOD
+        self.serial = 0
+        self.writes = 0
+
+    def snapshot(self) -> Snapshot:
+        return deepcopy(Snapshot(self.cluster, self.now, dict(self.children), tuple(self.pods)))
+
+    def reconcile(self, stop_after: int | None = None) -> Plan:
+        """Plan and execute; only the first `stop_after` writes when given, as in a crash."""
+        answer = plan(self.snapshot())
+        self.execute(answer, stop_after)
+        return answer
+
+    def execute(self, answer: Plan, stop_after: int | None = None) -> None:
+        writes: list[Callable[[], None]] = [
+            *(lambda m=m: self._create(m) for m in answer.create),
+            *(lambda a=a: self._apply(a.manifest, a.uid) for a in answer.apply),
+            *(lambda d=d: self._delete(d.kind, d.name, d.uid) for d in answer.delete),
+        ]
+        if answer.status is not None:
+            writes.append(lambda: self.cluster.update(status=deepcopy(answer.status)))
+        for write in writes[:stop_after]:
+            write()
+            self.writes += 1
+
+    def live(self, turns: int = 1) -> None:
+        """Let the other controllers do one thing each, `turns` times."""
+        for _ in range(turns):
+            self.now += timedelta(seconds=20)
+            self._deployments()
+            self._kubelet()
+
+    def turns(self, count: int) -> None:
+        """Reconcile and live, again and again."""
+        for _ in range(count):
+            self.reconcile()
+            self.live()
+
+    def settle(self, turns: int = 60) -> None:
+        """Reconcile and live until nothing is written any more."""
+        for _ in range(turns):
+            before = self.writes
+            self.reconcile()
+            self.live()
+            if self.writes == before and not self._pending_change():
+                return
+
+    def ready(self, revision: str | None = None) -> int:
+        return sum(is_ready(p) for p in self.pods if revision in (None, revision_of(p)))
+
+    def revisions(self) -> dict[str, int]:
+        """Live pods by revision."""
+        counts: dict[str, int] = {}
+        for pod in filter(is_alive, self.pods):
+            counts[revision_of(pod)] = counts.get(revision_of(pod), 0) + 1
+        return counts
+
+    def condition(self, type_: str) -> dict[str, Any] | None:
+        found = self.cluster.get("status", {}).get("conditions", [])
+        return next((c for c in found if c["type"] == type_), None)
+
+    def change(self, **spec: Any) -> None:
+        self.cluster["spec"].update(spec)
+        self.cluster["metadata"]["generation"] += 1
+
+    def _create(self, manifest: Manifest) -> None:
+        key = key_of(manifest)
+        if key not in self.children:
+            self.serial += 1
+            live = deepcopy(manifest)
+            live["metadata"] |= {
+                "uid": f"child-{self.serial}",
+                "creationTimestamp": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            }
+            self.children[key] = live
+
+    def _apply(self, manifest: Manifest, uid: str) -> None:
+        live = self.children.get(key_of(manifest))
+        if live and live["metadata"]["uid"] == uid:
+            _lay(live, manifest)
+
+    def _delete(self, kind: str, name: str, uid: str) -> None:
+        live = self.children.get(ObjectKey(kind, name))
+        if live and live["metadata"]["uid"] == uid:
+            del self.children[ObjectKey(kind, name)]
+
+    def _deployments(self) -> None:
+        self.pods = [pod for pod in self.pods if is_alive(pod)]
+        wanted = {
+            revision_of(live): live["spec"]["replicas"]
+            for key, live in self.children.items()
+            if key.kind == "Deployment"
+        }
+        for pod in self.pods:
+            if revision_of(pod) not in wanted:
+                _leave(pod)
+        for revision, count in wanted.items():
+            mine = [p for p in self.pods if revision_of(p) == revision and is_alive(p)]
+            mine.sort(key=is_ready, reverse=True)
+            for pod in mine[count:]:
+                _leave(pod)
+            for _ in range(count - len(mine)):
+                self.pods.append(self._new_pod(revision))
+
+    def _new_pod(self, revision: str) -> Manifest:
+        self.serial += 1
+        return {
+            "metadata": {
+                "name": f"pod-{self.serial}",
+                "uid": f"pod-{self.serial}",
+                "creationTimestamp": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "labels": {names.REVISION_LABEL: revision},
+            },
+            "spec": {
+                "containers": [{"name": "engine", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+            },
+            "status": {"phase": "Pending"},
+        }
+
+    def _kubelet(self) -> None:
+        for pod in self.pods:
+            if not pod["spec"].get("nodeName"):
+                self._schedule(pod)
+            elif self.behaviour(revision_of(pod)) == GOOD:
+                _become(pod, "Ready", "True", self.now)
+                pod["status"]["phase"] = "Running"
+            else:
+                pod["status"]["containerStatuses"] = [
+                    {
+                        "name": "engine",
+                        "ready": False,
+                        "state": {
+                            "waiting": {"reason": "ErrImagePull", "message": "no such image"}
+                        },
+                    }
+                ]
+
+    def _schedule(self, pod: Manifest) -> None:
+        used = sum(1 for other in self.pods if other["spec"].get("nodeName"))
+        if used < self.slots:
+            pod["spec"]["nodeName"] = "node"
+            _become(pod, "PodScheduled", "True", self.now)
+        else:
+            _become(pod, "PodScheduled", "False", self.now)
+            scheduled = pod["status"]["conditions"][0]
+            scheduled["reason"] = "Unschedulable"
+            scheduled["message"] = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+
+    def _pending_change(self) -> bool:
+        """Something moves by itself: a pod that leaves, starts, or waits for its patience to end."""
+        return any(
+            not is_ready(pod) and self.behaviour(revision_of(pod)) == GOOD for pod in self.pods
+        )
+
+
+def _become(pod: Manifest, type_: str, status: str, now: datetime) -> None:
+    conditions = pod["status"].setdefault("conditions", [])
+    old = next((c for c in conditions if c["type"] == type_), None)
+    if old and old["status"] == status:
+        return
+    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if old:
+        conditions.remove(old)
+    conditions.insert(0, {"type": type_, "status": status, "lastTransitionTime": stamp})
+
+
+def _leave(pod: Manifest) -> None:
+    pod["metadata"]["deletionTimestamp"] = "2026-11-29T12:00:00Z"
+
+
+def _lay(live: dict[str, Any], manifest: dict[str, Any]) -> None:
+    for key, value in manifest.items():
+        if isinstance(value, dict) and isinstance(live.get(key), dict):
+            _lay(live[key], value)
+        else:
+            live[key] = deepcopy(value)

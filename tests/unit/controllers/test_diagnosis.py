@@ -1,0 +1,187 @@
+"""Each fault that a pod can show gives its reason and a message that says what to do."""
+
+from typing import Any
+
+import pytest
+
+from sglang_controllers.diagnosis import diagnosis, lacks_room
+from tests.builders import a_pod, ended, unplaceable, waiting
+
+GPU = "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient nvidia.com/gpu."
+CLAIM = 'persistentvolumeclaim "weights" not found'
+ARGPARSE = (
+    "usage: launch_server.py [-h] --model-path MODEL_PATH\n"
+    "launch_server.py: error: unrecognized arguments: --no-such-flag=1\n"
+)
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "/x.py", line 1, in f\n'
+    "ValueError: tensor parallel size must divide the heads\nKilled\n"
+)
+NO_CONFIG = "OSError: /model does not appear to have a file named config.json. Checkout ..."
+CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "says"),
+    [
+        (waiting("ErrImagePull", "pull image x: not found"), "ImagePull", "imagePullSecrets"),
+        (waiting("ImagePullBackOff", 'Back-off pulling image "r.io/x:1"'), "ImagePull", "r.io/x:1"),
+        (waiting("InvalidImageName", "couldn't parse"), "ImagePull", "couldn't parse"),
+        (
+            waiting("CreateContainerConfigError", 'secret "s" not found'),
+            "ContainerConfig",
+            "spec.engine.env",
+        ),
+        (ended(137, reason="OOMKilled"), "OutOfMemory", "spec.engine.resources.limits.memory"),
+        (ended(1, CUDA), "OutOfMemory", "spec.engine.parallelism.tensor"),
+        (ended(2, ARGPARSE), "BadEngineArgs", "--no-such-flag=1"),
+        (ended(1, NO_CONFIG), "ModelNotFound", "config.json"),
+        (ended(1, TRACEBACK), "EngineCrash", "tensor parallel size must divide the heads"),
+        (ended(1), "EngineCrash", "left no message"),
+        (unplaceable(GPU), "WaitingForGPU", "needs 2 nvidia.com/gpu on one node"),
+        (unplaceable(CLAIM), "Volume", '"weights"'),
+        (unplaceable("0/3 nodes are available: 3 Insufficient cpu."), "Unschedulable", "cpu"),
+    ],
+)
+def test_a_fault_has_its_reason_and_remedy(status: dict[str, Any], reason: str, says: str) -> None:
+    finding = diagnosis(a_pod(**status), ())
+
+    assert finding is not None
+    assert finding.reason == reason
+    assert says in finding.message
+
+
+AFTERMATH = (
+    "\n[2026-11-29 23:41:02] Received sigquit from a child process. It usually means the child "
+    "failed.\n[2026-11-29 23:41:02] kill_process_tree called: parent_pid=1, include_parent=True\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "reason", "says"),
+    [
+        (
+            2,
+            "sglang serve: error: argument --page-size: invalid int value: 'abc'",
+            "BadEngineArgs",
+            "argument --page-size: invalid int value: 'abc'",
+        ),
+        (
+            2,
+            (
+                "sglang serve: error: argument --radix-eviction-policy: invalid choice: 'bogus' "
+                "(choose from 'lru', 'lfu', 'slru', 'priority', 'tlru')"
+            ),
+            "BadEngineArgs",
+            "choose from 'lru'",
+        ),
+        (
+            1,
+            "ValueError: speculative_eagle_topk(10) > 1 with page_size(16) > 1 is unstable",
+            "EngineCrash",
+            "page_size(16) > 1 is unstable",
+        ),
+        (
+            1,
+            "OSError: Repo id must use alphanumeric chars, '-', '_' or '.': '/model-missing'.",
+            "ModelNotFound",
+            "/model-missing",
+        ),
+        (
+            1,
+            "ValueError: Unrecognized model in /model. Should have a `model_type` key.",
+            "ModelNotFound",
+            "Unrecognized model",
+        ),
+        (
+            137,
+            "RuntimeError: Cannot find any model weights with `/model`\n" + AFTERMATH,
+            "ModelNotFound",
+            "Cannot find any model weights",
+        ),
+        (
+            137,
+            "RuntimeError: min_bfs_breadth must be less than or equal to max_bfs_breadth, "
+            "current min_bfs_breadth: 5\n" + AFTERMATH,
+            "EngineCrash",
+            "min_bfs_breadth must be",
+        ),
+    ],
+)
+def test_what_sglang_0_5_23_says_at_its_end_is_understood(
+    code: int, log: str, reason: str, says: str
+) -> None:
+    """Recorded from the real engine."""
+    finding = diagnosis(a_pod(**ended(code, log)), ())
+
+    assert finding is not None
+    assert (finding.reason, says in finding.message) == (reason, True)
+
+
+def test_a_pod_that_is_starting_has_no_fault() -> None:
+    assert diagnosis(a_pod(**waiting("ContainerCreating")), ()) is None
+
+
+def test_events_tell_what_the_pod_does_not() -> None:
+    events = (
+        {"reason": "FailedMount", "message": 'configmap "c" not found', "lastTimestamp": "2"},
+        {"reason": "BackOff", "message": "restarting", "lastTimestamp": "3"},
+    )
+
+    finding = diagnosis(a_pod(**waiting("ContainerCreating")), events)
+
+    assert finding is not None
+    assert (finding.reason, 'configmap "c"' in finding.message) == ("Volume", True)
+
+
+def test_a_model_image_that_cannot_be_pulled_is_named() -> None:
+    events = ({"reason": "Failed", "message": 'Failed to pull image "r.io/model:1": not found'},)
+
+    finding = diagnosis(a_pod(**waiting("ContainerCreating")), events)
+
+    assert finding is not None
+    assert finding.message.startswith("cannot pull image r.io/model:1")
+
+
+def test_pulling_and_backing_off_read_the_same() -> None:
+    """Kubelet alternates between the two: status must not be written at each turn."""
+    cause = 'failed to pull and unpack image "r.io/x:1": r.io/x:1: not found'
+    first = waiting("ErrImagePull", cause)
+    second = waiting(
+        "ImagePullBackOff", f'Back-off pulling image "r.io/x:1": ErrImagePull: {cause}'
+    )
+
+    assert diagnosis(a_pod(**first), ()) == diagnosis(a_pod(**second), ())
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["hf_abcdefghijklmnop", "sk-0123456789abcdef", "https://bob:hunter22@host/x"],
+)
+def test_secrets_are_redacted(secret: str) -> None:
+    finding = diagnosis(a_pod(**ended(1, f"RuntimeError: bad credentials {secret}")), ())
+
+    assert finding is not None
+    assert secret not in finding.message
+    assert "hunter22" not in finding.message
+    assert "***" in finding.message
+
+
+def test_a_secret_argument_is_redacted() -> None:
+    finding = diagnosis(a_pod(**ended(1, "RuntimeError: --api-key=s3cretvalue is wrong")), ())
+
+    assert finding is not None
+    assert "s3cretvalue" not in finding.message
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (GPU, True),
+        ("0/3 nodes are available: 3 Insufficient memory.", True),
+        (CLAIM, False),
+        ("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", False),
+    ],
+)
+def test_only_a_shortage_counts_as_lack_of_room(message: str, expected: bool) -> None:
+    assert lacks_room(a_pod(**unplaceable(message))) is expected
