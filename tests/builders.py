@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sglang_controllers import names
-from sglang_controllers.snapshot import Manifest
+from sglang_controllers.manifest import Manifest
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 MODEL = {"source": "oci://registry.example/smollm2:1"}

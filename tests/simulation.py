@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sglang_controllers import names
+from sglang_controllers.manifest import Manifest, ObjectKey, key_of
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
 from sglang_controllers.pods import is_alive, is_ready, revision_of
-from sglang_controllers.snapshot import Manifest, ObjectKey, Snapshot, key_of
+from sglang_controllers.snapshot import Snapshot
 from tests.builders import NOW
 
 GOOD, BROKEN = "good", "broken"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sglang_controllers.engine_errors import engine_finding
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.pods import condition
 from sglang_controllers.reasons import Reason
 from sglang_controllers.redaction import excerpt
-from sglang_controllers.snapshot import Manifest
 
 
 @dataclass(frozen=True, slots=True)

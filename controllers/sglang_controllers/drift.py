@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sglang_controllers.snapshot import Manifest
+from sglang_controllers.manifest import Manifest
 
 
 def differs(wanted: Manifest, live: Manifest) -> bool:

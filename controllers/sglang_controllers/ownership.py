@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from sglang_controllers import names
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest
 
 
 def is_ours(live: Manifest, subject: Subject) -> bool:

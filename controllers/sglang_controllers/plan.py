@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from sglang_controllers.snapshot import Manifest
+from sglang_controllers.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sglang_controllers.api import ClusterSpec, InvalidSpec, parse_spec
 from sglang_controllers.arguments import argument_problems, engine_arguments
 from sglang_controllers.diagnosis import lacks_room
 from sglang_controllers.drift import differs
+from sglang_controllers.manifest import Manifest, ObjectKey, key_of
 from sglang_controllers.ownership import Taken, describe, is_ours, is_predecessors
 from sglang_controllers.plan import Apply, Delete, Plan
 from sglang_controllers.pods import condition, is_alive, is_ready, moment, revision_of
@@ -26,7 +27,7 @@ from sglang_controllers.resources.service_account import service_account
 from sglang_controllers.resources.subject import Subject
 from sglang_controllers.revision import Revision, new_revision, spec_hash
 from sglang_controllers.rollout import SURGE_PATIENCE_S, Step, Units, next_step
-from sglang_controllers.snapshot import Manifest, ObjectKey, Snapshot, key_of
+from sglang_controllers.snapshot import Snapshot
 from sglang_controllers.status import Verdict, next_status
 
 LOOK_AGAIN_S = 10

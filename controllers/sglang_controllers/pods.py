@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sglang_controllers import names
-from sglang_controllers.snapshot import Manifest
+from sglang_controllers.manifest import Manifest
 
 
 def revision_of(manifest: Manifest) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sglang_controllers import names
-from sglang_controllers.snapshot import Manifest
+from sglang_controllers.manifest import Manifest
 
 MERGE_KEYS = {
     "containers": "name",

@@ -1,9 +1,10 @@
 """What the API server says when it refuses an object, turned into a reason and the next act."""
 
 from sglang_controllers.diagnosis import Finding
+from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.reasons import Reason
 from sglang_controllers.redaction import excerpt
-from sglang_controllers.snapshot import ObjectKey, WriteError
+from sglang_controllers.snapshot import WriteError
 
 
 def refusal(key: ObjectKey, error: WriteError) -> Finding:

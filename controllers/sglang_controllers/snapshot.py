@@ -3,21 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
 
-Manifest = dict[str, Any]
-"""A Kubernetes object as the API server gives or takes it."""
+from sglang_controllers.manifest import Manifest, ObjectKey
 
-
-class ObjectKey(NamedTuple):
-    """A child object's identity inside its cluster's namespace."""
-
-    kind: str
-    name: str
-
-
-def key_of(manifest: Manifest) -> ObjectKey:
-    return ObjectKey(manifest["kind"], manifest["metadata"]["name"])
+__all__ = ["Manifest", "ObjectKey", "Snapshot", "WriteError"]
 
 
 @dataclass(frozen=True, slots=True)

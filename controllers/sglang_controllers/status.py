@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sglang_controllers.diagnosis import Finding, diagnosis
+from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.ownership import Taken
 from sglang_controllers.plan import EventRecord
 from sglang_controllers.pods import condition, is_alive, is_ready, revision_of
@@ -14,7 +15,7 @@ from sglang_controllers.reasons import NEEDS_THE_USER, Reason
 from sglang_controllers.refusals import refusal, refused_pods
 from sglang_controllers.resources.metadata import selector
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest, ObjectKey, Snapshot
+from sglang_controllers.snapshot import Snapshot
 
 EVENT_MESSAGE_LIMIT = 1000
 """The API server takes 1,024 characters."""

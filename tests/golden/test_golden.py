@@ -1,6 +1,5 @@
 """Each folder is a situation: what was seen, and what is planned. `make golden` rewrites the plans."""
 
-import os
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
-from sglang_controllers.snapshot import ObjectKey, Snapshot, WriteError
+from sglang_controllers.snapshot import Snapshot, WriteError
 
 HERE = Path(__file__).parent
 SITUATIONS = sorted(path.parent for path in HERE.glob("*/snapshot.yaml"))
@@ -45,10 +45,10 @@ def as_yaml(answer: Plan) -> str:
 
 
 @pytest.mark.parametrize("folder", SITUATIONS, ids=lambda path: path.name)
-def test_the_plan_of_a_situation(folder: Path) -> None:
+def test_the_plan_of_a_situation(folder: Path, request: pytest.FixtureRequest) -> None:
     answer = as_yaml(plan(the_snapshot(folder)))
     golden = folder / "plan.yaml"
-    if os.environ.get("UPDATE_GOLDEN"):
+    if request.config.getoption("--update-golden"):
         golden.write_text(answer)
 
     assert answer == golden.read_text()

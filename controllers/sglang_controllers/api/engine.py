@@ -6,7 +6,9 @@ from pydantic import Field
 
 from sglang_controllers.api.duration import DURATION_PATTERN, duration_s
 from sglang_controllers.api.kubernetes import EnvVar, Quantity, Resources
-from sglang_controllers.api.model import Model, Rule, ShapedBy, list_map
+from sglang_controllers.api.model import Model, Rule, ShapedBy, each_once, list_map
+
+EnvEntry = Annotated[dict[str, Any], ShapedBy(EnvVar)]
 
 MAX_STARTUP_TIMEOUT_S = 24 * 3600
 
@@ -42,7 +44,7 @@ def _enough_accelerators(engine: "Engine") -> bool:
 
 def _no_accelerator_in_resources(engine: "Engine") -> bool:
     name = engine.accelerator.resource_name or "nvidia.com/gpu"
-    return not any(name in engine.resources.get(kind, {}) for kind in ("requests", "limits"))
+    return not any(name in (engine.resources.get(kind) or {}) for kind in ("requests", "limits"))
 
 
 class Engine(Model):
@@ -68,7 +70,7 @@ class Engine(Model):
     shared_memory: Quantity | None = None
     """Size of /dev/shm, which tensor-parallel ranks talk through. Default `8Gi`."""
 
-    env: list[Annotated[dict[str, Any], ShapedBy(EnvVar)]] = Field(
+    env: Annotated[list[EnvEntry], each_once("name")] = Field(
         default_factory=list,
         max_length=128,
         json_schema_extra=list_map("name"),
@@ -89,8 +91,8 @@ class Engine(Model):
     rules = (
         Rule(
             field="startupTimeout",
-            message="spec.engine.startupTimeout: a duration needs units (h, m or s), more than 0s "
-            'and at most 24h; write "30m"',
+            seen="startupTimeout",
+            message='a duration needs units (h, m or s), more than 0s and at most 24h; write "30m"',
             cel=f"!has(self.startupTimeout) || (self.startupTimeout.matches('{DURATION_PATTERN}') "
             "&& duration(self.startupTimeout) > duration('0s') "
             "&& duration(self.startupTimeout) <= duration('24h'))",
@@ -98,7 +100,7 @@ class Engine(Model):
         ),
         Rule(
             field="accelerator.count",
-            message="spec.engine.accelerator.count: must be at least spec.engine.parallelism.tensor"
+            message="must be at least spec.engine.parallelism.tensor"
             " (one accelerator for each rank), or 0 to run on the CPU; remove it to get as many as"
             " needed",
             cel="!has(self.accelerator) || !has(self.accelerator.count) || "
@@ -108,7 +110,7 @@ class Engine(Model):
         ),
         Rule(
             field="resources",
-            message="spec.engine.resources: accelerators are not asked for here; remove them and "
+            message="accelerators are not asked for here; remove them and "
             "set spec.engine.accelerator.count",
             cel="!has(self.resources) || ["
             "has(self.resources.requests) ? self.resources.requests : {}, "

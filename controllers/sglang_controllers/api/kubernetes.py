@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.config import JsonDict
 
-from sglang_controllers.api.model import Model, Rule, list_map
+from sglang_controllers.api.model import Model, Rule, as_stored, each_once, list_map
 from sglang_controllers.names import ENGINE_CONTAINER
 
 QUANTITY_PATTERN = (
@@ -42,7 +42,11 @@ Argument = Annotated[str, Field(max_length=65536)]
 
 ALL_OTHER_FIELDS: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
 
-Quantities = Annotated[dict[str, Quantity], Field(max_length=16)]
+Quantities = Annotated[
+    dict[str, Quantity],
+    Field(max_length=16),
+    BeforeValidator(lambda raw: as_stored(raw) if isinstance(raw, dict) else raw),
+]
 
 
 class Resources(Model):
@@ -180,7 +184,7 @@ class PodTemplateSpec(Model):
 
     model_config = ConfigDict(json_schema_extra=ALL_OTHER_FIELDS)
 
-    containers: list[Container] | None = Field(
+    containers: Annotated[list[Container], each_once("name")] | None = Field(
         default=None, max_length=32, json_schema_extra=list_map("name")
     )
     """Containers, merged by name; their env merges by name, their volumeMounts by mountPath."""

@@ -1,10 +1,17 @@
 """What every API model shares: names in camelCase, strict types, and rules said once."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
 from pydantic import model_validator as validator
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
@@ -17,12 +24,26 @@ class Rule:
     """A condition between fields, checked by the API server (`cel`) and by us (`holds`).
 
     `field` is the path below the model, which the answer names, and `message` says rule and fix.
+    `seen` is a text field whose value the answer repeats; empty: it shows none, for the API server
+    estimates the cost of turning a number into text as unbounded.
     """
 
     field: str
     message: str
     cel: str
     holds: Callable[[Any], bool]
+    seen: str = ""
+
+    def validation(self) -> dict[str, str]:
+        """The rule as an entry of `x-kubernetes-validations`."""
+        entry = {"rule": self.cel, "message": self.message}
+        if self.seen:
+            # JSON's notation of text is CEL's too.
+            before, after = json.dumps('got "'), json.dumps(f'"; {self.message}')
+            entry["messageExpression"] = f"{before} + self.{self.seen} + {after}"
+        if self.field:
+            entry["fieldPath"] = f".{self.field}"
+        return entry
 
 
 class BrokenRulesError(ValueError):
@@ -31,6 +52,28 @@ class BrokenRulesError(ValueError):
     def __init__(self, rules: list[Rule]) -> None:
         super().__init__("; ".join(rule.message for rule in rules))
         self.rules = rules
+
+
+def as_stored(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` as the API server stores it: without nulls, and 2.0 is 2. Files are read alike."""
+    return {
+        key: int(value) if isinstance(value, float) and value.is_integer() else value
+        for key, value in raw.items()
+        if value is not None
+    }
+
+
+def each_once(key: str) -> AfterValidator:
+    """No two items of a list share their `key`, as `list_map` has it in the schema."""
+
+    def check(items: list[Any]) -> list[Any]:
+        seen = [item[key] if isinstance(item, dict) else getattr(item, key) for item in items]
+        for one in seen:
+            if seen.count(one) > 1:
+                raise ValueError(f'two items have the {key} "{one}"; remove one')
+        return items
+
+    return AfterValidator(check)
 
 
 class Model(BaseModel):
@@ -48,9 +91,8 @@ class Model(BaseModel):
 
     @validator(mode="before")
     @classmethod
-    def _without_nulls(cls, raw: Any) -> Any:
-        # The API server drops nulls of fields that are not nullable; files are read the same way.
-        return {k: v for k, v in raw.items() if v is not None} if isinstance(raw, dict) else raw
+    def _as_stored(cls, raw: Any) -> Any:
+        return as_stored(raw) if isinstance(raw, dict) else raw
 
     @validator(mode="after")
     def _follows_rules(self) -> Self:
@@ -66,9 +108,7 @@ class Model(BaseModel):
         json_schema = handler(schema)
         if cls.rules:
             handler.resolve_ref_schema(json_schema)["x-kubernetes-validations"] = [
-                {"rule": rule.cel, "message": rule.message}
-                | ({"fieldPath": f".{rule.field}"} if rule.field else {})
-                for rule in cls.rules
+                rule.validation() for rule in cls.rules
             ]
         return json_schema
 

@@ -63,7 +63,7 @@ def _sentences(detail: ErrorDetails) -> Iterator[str]:
         where = f"{path}.{rule.field}" if rule.field else path
         value = _value_at(detail["input"], rule.field)
         got = "" if value is None else f"got {shown(value)}; "
-        yield f"{where}: {got}{rule.message.removeprefix(f'{where}: ')}"
+        yield f"{where}: {got}{rule.message}"
 
 
 def _sentence(detail: ErrorDetails) -> str:

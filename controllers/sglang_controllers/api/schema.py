@@ -14,9 +14,13 @@ from sglang_controllers import names
 from sglang_controllers.api.model import Model
 from sglang_controllers.api.spec import ClusterSpec
 from sglang_controllers.api.status import ClusterStatus
-from sglang_controllers.snapshot import Manifest
+
+Manifest = dict[str, Any]
 
 NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
+NAME = {"type": "string", "maxLength": 253}
+"""Kubernetes' own limit; ours is a rule, which says what to do."""
 
 FIRST = ("description", "type", "enum", "default", "format", "required", "properties", "items")
 
@@ -157,7 +161,7 @@ def _root() -> Manifest:
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
-            "metadata": {"type": "object"},
+            "metadata": {"type": "object", "properties": {"name": NAME}},
             "spec": structural_schema(ClusterSpec),
             "status": structural_schema(ClusterStatus),
         },
@@ -165,8 +169,9 @@ def _root() -> Manifest:
             {
                 "rule": f"self.metadata.name.size() <= {longest} && "
                 f"self.metadata.name.matches('{NAME_PATTERN}')",
-                "message": f"metadata.name: at most {longest} characters: a letter, then letters, "
-                'digits and dashes, all small, no dash at the end; write for example "chat-1"',
+                "message": f"a name has at most {longest} characters: a small letter, then small "
+                'letters, digits and dashes, no dash at the end; write for example "chat-1"',
+                "fieldPath": ".metadata.name",
             }
         ],
     }

@@ -6,6 +6,11 @@ reference and the conversion of launch commands.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from pydantic.alias_generators import to_snake
+
+from sglang_controllers.api.spec import ClusterSpec
 
 
 class Kind(StrEnum):
@@ -56,6 +61,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("speculative.ngram.matchType", "speculative-ngram-match-type"),
     Setting("speculative.ngram.capacity", "speculative-ngram-capacity"),
 )
+
+
+def field_value(spec: ClusterSpec, field: str) -> Any:
+    """The value at a path below `spec` as users write it, None when unset."""
+    value: Any = spec
+    for part in field.split("."):
+        value = None if value is None else getattr(value, to_snake(part))
+    return value
 
 
 @dataclass(frozen=True, slots=True)

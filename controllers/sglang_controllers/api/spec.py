@@ -75,7 +75,8 @@ class ModelFiles(Model):
     rules = (
         Rule(
             field="source",
-            message=f"spec.model.source: {FORMS}",
+            message=FORMS,
+            seen="source",
             cel=f"(self.source.matches(r'{OCI_PATTERN}') || self.source.matches(r'{CLAIM_PATTERN}')"
             f" || self.source.matches(r'{IMAGE_PATH_PATTERN}'))"
             f" && !self.source.matches(r'{PARENT_PATTERN}')",
@@ -142,8 +143,7 @@ class Ngram(Model):
     rules = (
         Rule(
             field="minBfsBreadth",
-            message="spec.speculative.ngram.minBfsBreadth: must be at most maxBfsBreadth (default "
-            "10); lower it or raise maxBfsBreadth",
+            message="must be at most maxBfsBreadth (default 10); lower it or raise maxBfsBreadth",
             cel="(has(self.minBfsBreadth) ? self.minBfsBreadth : 1) <= "
             "(has(self.maxBfsBreadth) ? self.maxBfsBreadth : 10)",
             holds=lambda ngram: (ngram.min_bfs_breadth or 1) <= (ngram.max_bfs_breadth or 10),

@@ -84,7 +84,7 @@ class ClusterStatus(Model):
     """Label selector of the engines' pods, for autoscalers."""
 
     current_revision: str | None = Field(default=None, max_length=63)
-    """Revision of which all engines are."""
+    """Revision of the current spec, on its way or there."""
 
     roles: list[RoleStatus] | None = Field(
         default=None, max_length=8, json_schema_extra=list_map("name")

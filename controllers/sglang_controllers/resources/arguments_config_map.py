@@ -1,9 +1,9 @@
 from collections.abc import Sequence
 
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.metadata import metadata
 from sglang_controllers.resources.pod import COMMAND
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest
 
 
 def arguments_config_map(subject: Subject, revision: str, arguments: Sequence[str]) -> Manifest:

@@ -1,11 +1,11 @@
 from sglang_controllers import names
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.metadata import metadata, selector
 from sglang_controllers.resources.pod import DEFAULT_STARTUP_TIMEOUT, pod_template
 from sglang_controllers.resources.subject import Subject
 from sglang_controllers.revision import Revision
-from sglang_controllers.snapshot import Manifest
 
 PROGRESS_MARGIN_S = 600
 """Beyond the start-up time: image pulls and scheduling count towards a Deployment's deadline."""

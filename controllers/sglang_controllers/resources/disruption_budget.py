@@ -1,6 +1,6 @@
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.metadata import metadata, selector, stamped
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest
 
 
 def disruption_budget(subject: Subject) -> Manifest:

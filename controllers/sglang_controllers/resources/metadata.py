@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from sglang_controllers import names
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest
 
 
 def selector(subject: Subject, revision: str | None = None) -> dict[str, str]:

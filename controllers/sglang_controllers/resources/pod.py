@@ -8,10 +8,10 @@ from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
 from sglang_controllers.api.source import ClaimPath, ImagePath, OciImage, parse_source
 from sglang_controllers.arguments import engine_arguments
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.podtemplate import merged_template
 from sglang_controllers.resources.metadata import labels
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest
 
 COMMAND = ("python3", "-m", "sglang.launch_server")
 

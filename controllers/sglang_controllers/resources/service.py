@@ -1,7 +1,7 @@
 from sglang_controllers import names
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.metadata import metadata, selector, stamped
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest
 
 
 def service(subject: Subject) -> Manifest:

@@ -1,6 +1,6 @@
+from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.metadata import metadata, stamped
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.snapshot import Manifest
 
 
 def service_account(subject: Subject) -> Manifest:

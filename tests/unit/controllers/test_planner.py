@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from sglang_controllers import names
+from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
-from sglang_controllers.snapshot import ObjectKey, Snapshot, WriteError
+from sglang_controllers.snapshot import Snapshot, WriteError
 from tests.builders import NOW, a_cluster
 from tests.simulation import BROKEN, GOOD, World
 

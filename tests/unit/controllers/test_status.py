@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.planner import plan
 from sglang_controllers.reasons import Reason
-from sglang_controllers.snapshot import Manifest, ObjectKey, Snapshot
+from sglang_controllers.snapshot import Snapshot
 from tests.builders import NOW, a_cluster, a_pod, ended, unplaceable, waiting
 from tests.simulation import World
 

@@ -6,10 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
 from sglang_controllers.pods import is_alive
-from sglang_controllers.snapshot import ObjectKey, Snapshot
+from sglang_controllers.snapshot import Snapshot
 from tests.builders import a_cluster
 from tests.simulation import BROKEN, GOOD, World
 
