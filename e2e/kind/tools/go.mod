@@ -1,0 +1,3 @@
+module sglang.dev/e2e/tools
+
+go 1.26

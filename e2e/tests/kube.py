@@ -1,0 +1,132 @@
+"""kubectl, as a user has it, for tests on the kind cluster."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+Manifest = dict[str, Any]
+
+ENGINE_IMAGE = "docker.io/sglang-operator/engine-cpu:dev"
+MODEL = "oci://docker.io/sglang-operator/tiny:dev"
+"""Random weights: it starts fast and answers nonsense, which is enough to be Ready."""
+
+CPU_ENGINE: Manifest = {
+    "image": ENGINE_IMAGE,
+    "accelerator": {"count": 1},
+    "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "4Gi"}},
+    "sharedMemory": "256Mi",
+    "extraArgs": {
+        "device": "cpu",
+        "attention-backend": "intel_amx",
+        "dtype": "float32",
+        "max-total-tokens": 4096,
+        "max-running-requests": 8,
+        "sleep-on-idle": True,
+    },
+}
+
+
+def kubectl(*arguments: str, stdin: str | None = None, check: bool = True) -> str:
+    """What kubectl prints; with check=False also what it complains about."""
+    done = subprocess.run(
+        ["kubectl", *arguments], input=stdin, capture_output=True, text=True, check=False
+    )
+    if check and done.returncode:
+        raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+    return done.stdout if check else done.stdout + done.stderr
+
+
+def get(*arguments: str) -> Manifest:
+    answer: Manifest = json.loads(kubectl("get", *arguments, "-o", "json"))
+    return answer
+
+
+class Namespace:
+    """One namespace and what tests do in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        return kubectl("-n", self.name, *arguments, stdin=stdin, check=check)
+
+    def apply(self, *manifests: Manifest) -> None:
+        listing = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(listing))
+
+    def refused(self, manifest: Manifest) -> str:
+        """What kubectl apply says when it refuses."""
+        said = self.kubectl("apply", "-f", "-", stdin=json.dumps(manifest), check=False)
+        assert "created" not in said, said
+        return said
+
+    def cluster(self, name: str) -> Manifest:
+        return get("-n", self.name, "sglangcluster", name)
+
+    def condition(self, name: str, type_: str) -> Manifest:
+        """The condition, empty while there is none or it is about an older spec."""
+        cluster = self.cluster(name)
+        for condition in cluster.get("status", {}).get("conditions", []):
+            fresh = condition.get("observedGeneration") == cluster["metadata"]["generation"]
+            if condition["type"] == type_ and fresh:
+                return dict(condition)
+        return {}
+
+    def pods(self, cluster: str) -> list[Manifest]:
+        """Pods that are not on their way out."""
+        found = get("-n", self.name, "pods", "-l", f"sglang.dev/cluster={cluster}")["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def wait_ready(self, name: str, timeout_s: float = 300) -> None:
+        wait_for(
+            lambda: self.condition(name, "Ready").get("status") == "True",
+            timeout_s,
+            lambda: f"{name}: {self.condition(name, 'Ready')}",
+        )
+
+    def wait_reason(self, name: str, reason: str, timeout_s: float = 60) -> str:
+        """Wait until Ready is False for that reason; its message."""
+        wait_for(
+            lambda: self.condition(name, "Ready").get("reason") == reason,
+            timeout_s,
+            lambda: f"{name}: wanted {reason}, is {self.condition(name, 'Ready')}",
+        )
+        ready = self.condition(name, "Ready")
+        assert ready["status"] == "False"
+        return str(ready["message"])
+
+    def server_info(self, cluster: str) -> Manifest:
+        """What the engine behind the cluster's Service says of itself."""
+        path = f"/api/v1/namespaces/{self.name}/services/{cluster}:http/proxy/server_info"
+        info: Manifest = json.loads(kubectl("get", "--raw", path))
+        return info
+
+
+def wait_for(
+    true: Callable[[], bool], timeout_s: float, explain: Callable[[], str] = lambda: ""
+) -> None:
+    end = time.monotonic() + timeout_s
+    while not true():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout_s} s: {explain()}")
+        time.sleep(1)
+
+
+def a_cluster(name: str, engine: Manifest | None = None, **spec: Any) -> Manifest:
+    """An SGLangCluster with the CPU engine and a tiny model; `engine` adds to its settings."""
+    whole = deepcopy(CPU_ENGINE) | (engine or {})
+    return {
+        "apiVersion": "sglang.dev/v1alpha1",
+        "kind": "SGLangCluster",
+        "metadata": {"name": name},
+        "spec": {"replicas": 1, "model": {"source": MODEL}, "engine": whole, **spec},
+    }
+
+
+def with_arguments(**arguments: Any) -> Manifest:
+    """Engine settings with these extraArgs beside the usual ones."""
+    extra = {key.replace("_", "-"): value for key, value in arguments.items()}
+    return {"extraArgs": {**CPU_ENGINE["extraArgs"], **extra}}

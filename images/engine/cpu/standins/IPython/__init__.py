@@ -1,0 +1,1 @@
+"""Stands in for IPython, whose display module sglang.utils imports and only notebooks use."""

@@ -1,0 +1,116 @@
+"""Cache -> Snapshot: everything the planner may know at one moment."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sglang_controllers.manifest import Manifest, ObjectKey
+from sglang_controllers.snapshot import Snapshot, WriteError
+from sglang_operator.cache import Cache, Key, uid_of
+from sglang_operator.clock import Clock
+from sglang_operator.kube import Kube, KubeError
+from sglang_operator.resources import CORE_EVENTS
+
+log = logging.getLogger(__name__)
+
+QUIET_S = 5.0
+"""A pod younger than this has no Warning worth a request yet."""
+
+PODS_ASKED = 8
+"""Per run, oldest first. One pod's events tell a fault that all share."""
+
+FRESH_S = 5.0
+"""For this long the events of a pod are not asked for again."""
+
+_KEPT = (
+    "type",
+    "reason",
+    "message",
+    "note",
+    "count",
+    "series",
+    "firstTimestamp",
+    "lastTimestamp",
+    "eventTime",
+    "reportingComponent",
+    "source",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    at: datetime
+    events: tuple[Manifest, ...]
+
+
+class Observer:
+    """Remembers the events of unready pods for a few seconds; all else comes from the cache."""
+
+    def __init__(self, kube: Kube, cache: Cache, clock: Clock) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._clock = clock
+        self._asked: dict[Key, dict[str, _Asked]] = {}
+
+    async def observe(self, key: Key, errors: Mapping[ObjectKey, WriteError]) -> Snapshot | None:
+        """The cluster as known now; None: there is no such cluster."""
+        if self._cache.entry(key).cluster is None:
+            self._asked.pop(key, None)
+            return None
+        events = await self._events(key)
+        entry = self._cache.entry(key)  # asking took time
+        if entry.cluster is None:
+            return None
+        return Snapshot(
+            cluster=entry.cluster,
+            now=self._clock.now(),
+            children=dict(sorted(entry.children.items())),
+            pods=tuple(pod for _, pod in sorted(entry.pods.items())),
+            events=events,
+            errors=dict(errors),
+        )
+
+    async def _events(self, key: Key) -> dict[str, tuple[Manifest, ...]]:
+        """Warning events by the uid of their pod, of pods that should be ready and are not."""
+        now = self._clock.now()
+        pods = self._cache.entry(key).pods.values()
+        unready = sorted((p for p in pods if is_unready(p, now)), key=_created)[:PODS_ASKED]
+        known = self._asked.get(key, {})
+        asked: dict[str, _Asked] = {}
+        for pod in unready:
+            uid = uid_of(pod)
+            before = known.get(uid)
+            if before is None or now - before.at >= timedelta(seconds=FRESH_S):
+                before = await self._ask(key, uid, before)
+            asked[uid] = before
+        self._asked[key] = asked
+        return {uid: answer.events for uid, answer in asked.items() if answer.events}
+
+    async def _ask(self, key: Key, uid: str, before: _Asked | None) -> _Asked:
+        """A pod's Warning events, or those known before where none can be had."""
+        selector = f"involvedObject.uid={uid},type=Warning"
+        try:
+            listing = await self._kube.list_all(
+                CORE_EVENTS, key.namespace, selectors={"fieldSelector": selector}
+            )
+        except KubeError as error:
+            extra = {"namespace": key.namespace, "cluster": key.name}
+            log.warning("events of pod %s not read: %s", uid, error, extra=extra)
+            return _Asked(self._clock.now(), before.events if before else ())
+        kept = ({k: item[k] for k in _KEPT if k in item} for item in listing.items)
+        return _Asked(self._clock.now(), tuple(kept))
+
+
+def is_unready(pod: Manifest, now: datetime) -> bool:
+    """Whether a pod had time to become ready, is not on its way out, and is not ready."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    if now - datetime.fromisoformat(_created(pod)) < timedelta(seconds=QUIET_S):
+        return False
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return not any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _created(pod: Manifest) -> str:
+    return str(pod["metadata"]["creationTimestamp"])

@@ -1,0 +1,72 @@
+"""One API server for the whole session, a namespace and an operator for each test."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sglang_operator.kube import APPLY_PATCH, Kube, load_configuration
+from tests.integration.control_plane import ControlPlane, control_plane
+from tests.integration.kubelet import FakeKubelet
+from tests.integration.world import World, fresh_namespace, until
+
+CRDS = Path(__file__).parents[2] / "crds"
+
+
+@pytest.fixture(scope="session", name="control_plane")
+def _control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with control_plane(tmp_path_factory.mktemp("control-plane")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kubelet(control_plane: ControlPlane) -> Iterator[FakeKubelet]:
+    serving = FakeKubelet(control_plane.kubeconfig)
+    serving.start()
+    yield serving
+    serving.stop()
+
+
+@pytest.fixture
+async def bare_kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    """A client of the API server, whatever is installed there."""
+    async with Kube(await load_configuration(control_plane.kubeconfig)) as kube:
+        yield kube
+
+
+@pytest.fixture
+async def kube(bare_kube: Kube) -> Kube:
+    """A client of the API server, with the CRD in place."""
+    await install_crd(bare_kube)
+    return bare_kube
+
+
+@pytest.fixture
+async def namespace(kube: Kube) -> AsyncIterator[str]:
+    async with fresh_namespace(kube) as name:
+        yield name
+
+
+@pytest.fixture
+async def world(
+    kube: Kube, namespace: str, kubelet: FakeKubelet, control_plane: ControlPlane
+) -> World:
+    return World(kube, kubelet, control_plane.kubeconfig, namespace)
+
+
+async def install_crd(kube: Kube) -> None:
+    """Apply what is in crds/, and wait until it is served."""
+    for file in sorted(CRDS.glob("*.yaml")):
+        manifest = yaml.safe_load(file.read_text())
+        name = manifest["metadata"]["name"]
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+        query = {"fieldManager": "tests", "force": "true"}
+        await kube.request("PATCH", path, query=query, body=manifest, content_type=APPLY_PATCH)
+
+        async def served(path: str = path) -> bool:
+            live = await kube.request("GET", path)
+            conditions = (live.get("status") or {}).get("conditions") or ()
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        await until(served, f"{name} is served")
