@@ -6,7 +6,7 @@
 # under a second. Parts that do not need each other are built side by side.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-mkdir -p "$BIN" "$BUILD"/{cni,stamp,img,log,busy}
+mkdir -p "$BIN" "$BUILD"/{cni,stamp,img,log}
 COMPONENTS="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubeadm coredns minicni fakegpu"
 # docker.io and iptables run the nodes; gcc and libseccomp build runc; mmdebstrap builds the nodes' root;
 # the kube-proxy image gets iptables, ip and busybox's shell from here.
@@ -76,7 +76,7 @@ build_kube() {
 }
 # Static, so that one file serves on this machine and in the nodes. One change to the source: capabilities outside
 # the bounding set are left out. As it is, `docker run --privileged` asks for all that the kernel knows, and where
-# one of them is withheld from root (CAP_SYS_RESOURCE in many sandboxes) no node starts.
+# one of them is withheld from root (CAP_SYS_RESOURCE in many containers) no node starts.
 build_runc() {
   local source file work=$BUILD/runc-source
   source=$(cd / && go mod download -json "github.com/opencontainers/runc@$RUNC_VERSION" | jq -r .Dir)
@@ -119,7 +119,7 @@ build() {
   key=$(key "$part")
   [ "$(cat "$stamp" 2>/dev/null)" != "$key" ] || return 0
   log "$(describe "$part")"
-  date +%s >"$BUILD/busy/$part"
+  date +%s >"$BUSY/$part"
   set +e # inside an `if`, errors in the subshell would not end it
   (
     set -e
@@ -127,7 +127,7 @@ build() {
   ) >"$BUILD/log/$part.log" 2>&1
   rc=$?
   set -e
-  rm -f "$BUILD/busy/$part"
+  rm -f "$BUSY/$part"
   if [ $rc != 0 ]; then
     tail -20 "$BUILD/log/$part.log" >&2
     die "$part failed; the whole log is $BUILD/log/$part.log"
@@ -144,7 +144,7 @@ lane() {
 wanted() { [ ${#PARTS[@]} -eq 0 ] || [[ " ${PARTS[*]} " == *" $1 "* ]]; }
 still_building() {
   local file line=
-  for file in "$BUILD"/busy/*; do
+  for file in "$BUSY"/*; do
     [ -e "$file" ] && line+=" ${file##*/} ($(($(date +%s) - $(cat "$file"))) s)"
   done
   [ -z "$line" ] || log "still building:$line"
@@ -152,23 +152,22 @@ still_building() {
 finish() { # every job is a process group of its own (set -m)
   local job
   for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done
+  rm -rf "$BUSY"
 }
 
 PARTS=("$@")
 for part in "$@"; do describe "$part" >/dev/null; done
 command -v go >/dev/null || die "go is not in PATH; install Go 1.21 or newer (https://go.dev/dl), it fetches the version needed"
-START=$(now)
-rm -f "$BUILD"/busy/*
+BUSY=$(mktemp -d) # a file a part that is being built, with the time it was started
 set -m
 trap finish EXIT
 heartbeat 30 still_building &
-lane packages
 lane kube &
 kube=$!
-lane runc rootfs containerd cni kind tools &
+lane packages runc rootfs containerd cni kind tools &
 rest=$!
+set +m
 wait -n "$kube" "$rest" # a failure of either ends the run
 wait "$kube"
 wait "$rest"
 lane images
-if [ -e "$BUILD/busy/.done" ]; then log "built in $(seconds_since "$START") s"; fi

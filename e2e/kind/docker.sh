@@ -26,9 +26,13 @@ record_network() {
   iptables -w -S FORWARD | awk '$1 == "-P" {print $3}' >"$DOCKER_STATE/forward-policy"
 }
 start() {
+  local pid
   write_config
   record_network
-  rm -f "$DOCKER_STATE/docker.pid" # of a dockerd that did not live to remove it
+  # What a dockerd that was killed could not remove. It would wait for its containerd of then, by the process id alone.
+  rm -f "$DOCKER_STATE/docker.pid"
+  pid=$(cat "$DOCKER_STATE/exec/containerd/containerd.pid" 2>/dev/null || true)
+  if [ "$(readlink "/proc/$pid/exe")" != /usr/bin/containerd ]; then rm -f "$DOCKER_STATE/exec/containerd/containerd.pid"; fi
   # Debian's dockerd speaks to Debian's containerd 1.6: the one in $BIN must not be found.
   PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     spawn "$DOCKER_STATE" dockerd dockerd --config-file "$DOCKER_STATE/daemon.json"
@@ -61,7 +65,7 @@ down() {
     docker network prune -f >/dev/null
   fi
   halt "$DOCKER_STATE" dockerd
-  awk -v a="$DOCKER_DATA/" -v b="$DOCKER_STATE/" 'index($2, a) == 1 || index($2, b) == 1 {print $2}' /proc/self/mounts |
+  awk -v a="$DOCKER_DATA/" -v b="$DOCKER_STATE/" 'index($2 "/", a) == 1 || index($2 "/", b) == 1 {print $2}' /proc/self/mounts |
     sort -r | while read -r mount; do umount -l "$(printf '%b' "$mount")"; done
   if [ ! -e "$DOCKER_STATE/foreign-docker0" ]; then restore_network docker0 "$@"; fi
   rm -rf --one-file-system "$DOCKER_STATE"
@@ -69,10 +73,14 @@ down() {
 }
 # restore_network BRIDGE...: without these, without Docker's chains and what leads to them
 restore_network() {
-  local bridge pattern tool table chain rule
+  local bridge port pattern tool table chain rule
   pattern=" DOCKER$(printf '|[io] %s ' "$@")"
   for bridge in "$@"; do
-    if ip link show "$bridge" >/dev/null 2>&1; then ip link del "$bridge"; fi
+    ip link show "$bridge" >/dev/null 2>&1 || continue
+    for port in "/sys/class/net/$bridge/brif"/*; do # a container's end of the cable, where dockerd was killed
+      if [ -e "$port" ]; then ip link del "${port##*/}"; fi
+    done
+    ip link del "$bridge"
   done
   for tool in iptables ip6tables; do
     for table in filter nat; do

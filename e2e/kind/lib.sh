@@ -29,12 +29,13 @@ retry() {
 boot_id() { cat /proc/sys/kernel/random/boot_id; }
 # start_time PID: in clock ticks; nothing when the process is gone or a zombie nobody has reaped yet
 start_time() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" {print $20}'; }
-# spawn DIR NAME CMD...: CMD in the background; log in DIR/log, identity in DIR/pid
+# spawn DIR NAME CMD...: CMD in the background; log in DIR/log, identity in DIR/pid. It keeps no file of the caller open:
+# a lock would be held, and a pipe never end, for as long as CMD runs.
 spawn() {
   local dir=$1 name=$2
   shift 2
   mkdir -p "$dir/log" "$dir/pid"
-  setsid "$@" >"$dir/log/$name.log" 2>&1 </dev/null &
+  setsid "$@" >"$dir/log/$name.log" 2>&1 </dev/null 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
   echo "$! $(start_time $!) $(boot_id)" >"$dir/pid/$name"
   disown
 }
@@ -78,8 +79,10 @@ watched() {
 
 # images_in ARCHIVE: a line "NAME CONFIG" for each image, the name in full, the config's sha256 as it says what is in it
 images_in() {
+  local manifest
   [ -r "$1" ] || die "$1: no such image archive"
-  { tar -xOf "$1" manifest.json 2>/dev/null || die "$1 is not what docker save writes: it has no manifest.json"; } | python3 -c '
+  manifest=$(tar -xOf "$1" manifest.json 2>/dev/null) || die "$1 is not what docker save writes: it has no manifest.json"
+  python3 -c '
 import json, sys
 for image in json.load(sys.stdin):
     for name in image["RepoTags"]:
@@ -88,6 +91,6 @@ for image in json.load(sys.stdin):
             name = f"docker.io/library/{name}"
         elif not any(mark in first for mark in ".:") and first != "localhost":
             name = f"docker.io/{name}"
-        print(name, image["Config"].rsplit("/")[-1].removesuffix(".json"))'
+        print(name, image["Config"].rsplit("/")[-1].removesuffix(".json"))' <<<"$manifest"
 }
 size_mb() { echo $(($(stat -L -c %s "$1") / 1000000)); }

@@ -17,14 +17,12 @@ for name in "$@"; do
   echo "$name" $text
 done
 S
-# has NODE ARCHIVE
+# has NODE ARCHIVE: by what the node was asked for before
 has() {
-  local images name config held
+  local images name config
   images=$(images_in "$2") || exit 1
-  # shellcheck disable=SC2046 # names have no spaces
-  held=$(docker exec "$1" sh -c "$MANIFESTS" sh $(cut -d' ' -f1 <<<"$images") 2>/dev/null)
   while read -r name config; do
-    grep -qF "sha256:$config" <(grep -F "$name " <<<"$held") || return 1
+    grep -F "$name " "$HELD/$1" | grep -qF "sha256:$config" || return 1
   done <<<"$images"
 }
 load() {
@@ -41,6 +39,14 @@ load() {
 [ $# -gt 0 ] || die "usage: load.sh IMAGE.tar..."
 NODES=$(docker ps --filter "label=io.x-k8s.kind.cluster=$CLUSTER" --format '{{.Names}}')
 [ -n "$NODES" ] || die "no cluster is running; start it with e2e/kind/up.sh"
+HELD=$(mktemp -d)
+trap 'rm -rf "$HELD"' EXIT
+names=$(for archive in "$@"; do images_in "$archive"; done | cut -d' ' -f1)
+for node in $NODES; do
+  # shellcheck disable=SC2086 # names have no blanks
+  docker exec "$node" sh -c "$MANIFESTS" sh $names >"$HELD/$node" 2>/dev/null &
+done
+wait
 for archive in "$@"; do
   jobs=()
   for node in $NODES; do

@@ -31,10 +31,14 @@ public_possible() {
   docker pull --quiet "$PUBLIC_NODE_IMAGE" >&2
 }
 own_possible() {
-  local why="no running Docker that can pull $PUBLIC_NODE_IMAGE, and"
-  [ "$(uname -m)" = x86_64 ] || die "$why the way without it builds for x86_64 only. Start Docker with access to Docker Hub."
-  command -v apt-get >/dev/null || die "$why no Debian, whose packages the way without it needs. Start Docker with access to Docker Hub."
-  [ "$(id -u)" = 0 ] || die "$why not root, which the way without it needs. Start Docker with access to Docker Hub, or run as root on Debian."
+  local missing=()
+  [ "$(id -u)" = 0 ] || missing+=("root")
+  command -v apt-get >/dev/null || missing+=("Debian's apt-get")
+  [ "$(uname -m)" = x86_64 ] || missing+=("an x86_64 machine")
+  command -v go >/dev/null || missing+=("Go 1.21 or newer in PATH")
+  [ ${#missing[@]} -gt 0 ] || return 0
+  die "no Docker answers that has or can pull $PUBLIC_NODE_IMAGE. Without one a cluster takes root, Debian, x86_64 and Go;" \
+    "missing: $(printf '%s, ' "${missing[@]}" | sed 's/, $//'). Either start Docker with access to Docker Hub, or provide these."
 }
 prepare_public() {
   local dir
