@@ -40,6 +40,7 @@ check: venv ## Everything that needs no cluster: linters, types, unit and golden
 
 test-integration: venv ## Against a real API server (started and stopped by the tests)
 	@[ -n "$${KUBEBUILDER_ASSETS:-}" ] || .ci/stage "control plane binaries" e2e/kind/build.sh kube
+	@.ci/stage "CPU engine environment" images/build.sh engine-env
 	@.ci/stage "integration tests" $(PYTEST) tests/integration
 
 e2e: venv ## The quickstart, then the tests on its kind cluster

@@ -47,9 +47,7 @@ def service_url(namespace: str, cluster: str) -> Iterator[str]:
 def call(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """The JSON that a GET, or with a body a POST, is answered with."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        url, data=data, headers={"Content-Type": "application/json"}
-    )
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
     try:
         with LOCAL.open(request, timeout=ANSWER_TIMEOUT_S) as response:
             answer: dict[str, Any] = json.load(response)

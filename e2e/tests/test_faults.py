@@ -68,13 +68,19 @@ def faults(namespace: Namespace) -> Namespace:
         ),
         on_gpu_nodes(
             a_cluster(
+                "small-memory",
+                NO_ACCELERATOR | {"resources": {"limits": {"memory": "900Mi"}}},
+            )
+        ),
+        on_gpu_nodes(
+            a_cluster(
                 "no-room",
                 NO_ACCELERATOR | {"resources": {"requests": {"cpu": "900"}}},
             )
         ),
         a_cluster("no-gpu", {"accelerator": {"count": 64}}),
         a_cluster("owned-flag", with_arguments(tp_size=2)),
-        a_cluster("taken"),
+        a_cluster("taken", replicas=0),
     )
     return namespace
 
@@ -115,6 +121,13 @@ def test_a_foreign_object_under_our_name(faults: Namespace) -> None:
 
 def test_too_little_memory(faults: Namespace) -> None:
     message = faults.wait_reason("no-memory", "OutOfMemory", START_S * 2)
+
+    assert "spec.engine.resources.limits.memory" in message
+
+
+def test_too_little_memory_for_the_model(faults: Namespace) -> None:
+    """The kernel ends one of the engine's processes, not the one that Kubernetes watches."""
+    message = faults.wait_reason("small-memory", "OutOfMemory", START_S * 2)
 
     assert "spec.engine.resources.limits.memory" in message
 

@@ -88,6 +88,7 @@ class Audit:
             for resource in WATCHED
             for scope in settings.scopes
         }
+        self._told: list[str] = []
         self.synced = asyncio.Event()
         """Every resource has been listed once: the cache can be planned on."""
 
@@ -129,8 +130,9 @@ class Audit:
             for scope in self._scopes:
                 complete = await self._audit(resource, scope) and complete
         stalled = self.stalled()
-        if stalled:
-            log.error("watches have stalled: %s", ", ".join(stalled))
+        if stalled != self._told:
+            log.error("watches have stalled: %s", ", ".join(stalled) or "none any more")
+            self._told = stalled
         return complete
 
     async def _audit(self, resource: Resource, scope: str | None) -> bool:

@@ -13,7 +13,7 @@ from sglang_controllers.api.schema import crd_yaml
 from sglang_operator import logs
 from sglang_operator.kube import NotConfiguredError
 from sglang_operator.render import RenderError, render
-from sglang_operator.run import Operator, PartEndedError
+from sglang_operator.run import Operator, PartEndedError, PortTakenError
 from sglang_operator.settings import Settings, own_namespace
 
 PREFIX = "SGLANG_OPERATOR_"
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.stdout.write(crd_yaml())
             case _:
                 sys.stdout.write(f"sglang-operator {version('sglang-operator')}\n")
-    except (UsageError, RenderError, NotConfiguredError) as error:
+    except (UsageError, RenderError, NotConfiguredError, PortTakenError) as error:
         sys.stderr.write("".join(f"sglang-operator: {line}\n" for line in str(error).split("\n")))
         return 1
     return 0
@@ -172,8 +172,6 @@ def _run(options: argparse.Namespace) -> int:
     except PartEndedError:
         log.exception("the operator cannot go on")
         return 1
-    except OSError as error:
-        raise UsageError(f"--health-port {settings.health_port}: {error.strerror}") from error
     log.info("stopped")
     return 0
 

@@ -296,8 +296,6 @@ def _recorded(write: Write, error: ApiError) -> WriteError:
     """A refusal for the status; what may pass by itself goes on as an exception."""
     if error.may_pass:
         raise error
-    extra = {"namespace": write.namespace, "object": f"{write.kind}/{write.name}"}
-    log.warning("%s refused: %s", write.verb, error, extra=extra)
     return WriteError(write.verb, error.status, error.reason, error.message)
 
 

@@ -42,6 +42,7 @@ _KEPT = (
 class _Asked:
     at: datetime
     events: tuple[Manifest, ...]
+    failed: bool = False
 
 
 class Observer:
@@ -95,9 +96,10 @@ class Observer:
                 CORE_EVENTS, key.namespace, selectors={"fieldSelector": selector}
             )
         except KubeError as error:
-            extra = {"namespace": key.namespace, "cluster": key.name}
-            log.warning("events of pod %s not read: %s", uid, error, extra=extra)
-            return _Asked(self._clock.now(), before.events if before else ())
+            if before is None or not before.failed:  # told once, not with every look
+                extra = {"namespace": key.namespace, "cluster": key.name}
+                log.warning("events of pod %s not read: %s", uid, error, extra=extra)
+            return _Asked(self._clock.now(), before.events if before else (), failed=True)
         kept = ({k: item[k] for k in _KEPT if k in item} for item in listing.items)
         return _Asked(self._clock.now(), tuple(kept))
 

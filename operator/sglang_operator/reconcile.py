@@ -64,7 +64,7 @@ class Reconciler:
         self._metrics.reconciled(result, time.monotonic() - started)
 
     async def _run(self, key: Key) -> str:
-        snapshot = await self._observer.observe(key, self._errors.get(key, {}))
+        snapshot = await self._observer.observe(key, self._refusals(key))
         if snapshot is None:
             self._errors.pop(key, None)
             self._streaks.pop(key, None)
@@ -76,6 +76,11 @@ class Reconciler:
         if plan.again_after_s is not None:
             self._queue.add_after(key, plan.again_after_s)
         return self._look_again(key, outcome)
+
+    def _refusals(self, key: Key) -> dict[ObjectKey, WriteError]:
+        """What the planner is told: refusals of the status itself could not be shown in it."""
+        errors = self._errors.get(key, {})
+        return {target: error for target, error in errors.items() if target.kind != KIND}
 
     def _remember(self, key: Key, plan: Plan, outcome: Outcome) -> None:
         """Keep a refusal until its object is written or no longer planned."""
@@ -89,10 +94,14 @@ class Reconciler:
             for target, error in self._errors.get(key, {}).items()
             if target in planned and target not in outcome.written
         }
-        refused = {t: e for t, e in outcome.errors.items() if t.kind != KIND}
-        self._errors[key] = kept | refused
-        if not self._errors[key]:
-            del self._errors[key]
+        before = self._errors.pop(key, {})
+        for target, error in outcome.errors.items():
+            if before.get(target) != error:  # told once, not with every retry
+                what = f"{target.kind}/{target.name}"
+                extra = {"namespace": key.namespace, "cluster": key.name, "object": what}
+                log.warning("%s refused: %s", error.verb, error.message, extra=extra)
+        if kept or outcome.errors:
+            self._errors[key] = kept | outcome.errors
 
     def _look_again(self, key: Key, outcome: Outcome) -> str:
         """Queue the key for what this run leaves open. The answer is the outcome's name."""

@@ -25,8 +25,8 @@ from sglang_operator.watch import Watches
 
 log = logging.getLogger(__name__)
 
-DRAIN_S = 20.0
-"""For running reconciles at a stop: below kubelet's 30 s until it kills."""
+DRAIN_S = 15.0
+"""For running reconciles at a stop: with what else a stop takes, below kubelet's 30 s."""
 
 STUCK_S = 300.0
 """A reconcile this long can only hang: every one of its requests is bounded at 30 s."""
@@ -36,6 +36,10 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 class PartEndedError(Exception):
     """A part that should run as long as the process has ended."""
+
+
+class PortTakenError(Exception):
+    """Nothing can listen on the health port."""
 
 
 class Operator:
@@ -68,9 +72,8 @@ class Operator:
         configuration = await load_configuration(self.settings.kubeconfig)
         async with Kube(configuration) as kube:
             self._wire(kube)
-            self.health_port = await self._health.start(self.settings.health_port)
-            log.info("health and metrics on port %d", self.health_port)
             try:
+                self.health_port = await self._listen()
                 await self._supervise()
             finally:
                 await self._health.stop()
@@ -79,6 +82,15 @@ class Operator:
     def synced(self) -> bool:
         """Whether the cache holds everything that was there at the start."""
         return self._audit.synced.is_set()
+
+    async def _listen(self) -> int:
+        wanted = self.settings.health_port
+        try:
+            port = await self._health.start(wanted)
+        except OSError as error:
+            raise PortTakenError(f"cannot listen on port {wanted}: {error.strerror}") from error
+        log.info("health and metrics on port %d", port)
+        return port
 
     def _wire(self, kube: Kube) -> None:
         settings = self.settings
@@ -129,18 +141,18 @@ class Operator:
             for number in range(self.settings.workers)
         }
         stop = asyncio.create_task(self._stopping.wait(), name="stop")
+        everything: set[asyncio.Task[Any]] = {stop, *parts, *workers}
         try:
-            done, _ = await asyncio.wait(
-                {stop, *parts, *workers}, return_when=asyncio.FIRST_COMPLETED
-            )
-            if stop not in done:
-                task = done.pop()
-                raise PartEndedError(f"{task.get_name()} ended") from task.exception()
-            await self._drain()
+            done, _ = await asyncio.wait(everything, return_when=asyncio.FIRST_COMPLETED)
+            if stop in done:
+                await self._drain()
         finally:
-            await _cancelled({stop, *parts, *workers})
+            await _cancelled(everything)
         if self.settings.leader_election:
             await self._leader.release()
+        if stop not in done:
+            ended = done.pop()
+            raise PartEndedError(f"{ended.get_name()} ended") from ended.exception()
 
     async def _drain(self) -> None:
         """Let running reconciles end, within bounds."""

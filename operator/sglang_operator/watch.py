@@ -27,7 +27,7 @@ SERVER_TIMEOUT_S = 300
 
 CLIENT_TIMEOUT_S = 310
 CRD_POLL_S = 2.0
-STOP_S = 10.0
+STOP_S = 5.0
 CLOSE_S = 0.05
 """Some turns of the loop, in which connections that were told to close do so."""
 

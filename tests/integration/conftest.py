@@ -11,6 +11,12 @@ from tests.integration.control_plane import ControlPlane, control_plane
 from tests.integration.kubelet import FakeKubelet
 from tests.integration.world import World, fresh_namespace, until
 
+LEFT_BY_KOPF = (
+    r"ignore:Exception ignored in. <(socket.socket|function \w+.__del__|coroutine object worker)"
+    ":pytest.PytestUnraisableExceptionWarning"
+)
+"""Kopf that is stopped while it lists leaves connections and workers to the garbage collector."""
+
 CRDS = Path(__file__).parents[2] / "crds"
 
 
@@ -70,3 +76,14 @@ async def install_crd(kube: Kube) -> None:
             return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
         await until(served, f"{name} is served")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    ours = [item for item in items if here in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.filterwarnings(LEFT_BY_KOPF))
+    if not config.option.markexpr:
+        long = [item for item in ours if item.get_closest_marker("soak")]
+        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=long)

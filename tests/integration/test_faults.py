@@ -54,7 +54,7 @@ async def test_pod_events_explain_a_pod_whose_status_does_not(world: World) -> N
         async def one_pod() -> bool:
             return len(await world.pods()) == 1
 
-        await until(one_pod, "a pod", world.explain)
+        await world.until(one_pod, "a pod")
         pod = (await world.pods())[0]["metadata"]
         event = {
             "apiVersion": "v1",

@@ -8,7 +8,7 @@ import pytest
 
 from sglang_controllers.api.schema import crd
 from sglang_controllers.manifest import Manifest
-from tests.integration.world import World, until
+from tests.integration.world import World
 
 BASE: Manifest = {
     "replicas": 1,
@@ -127,7 +127,7 @@ async def settled(world: World, name: str) -> None:
         last, before = before, await world.state(name)
         return last == before
 
-    await until(same, f"{name} comes to rest", world.explain)
+    await world.until(same, f"{name} comes to rest")
 
 
 def _back(path: str) -> Any:

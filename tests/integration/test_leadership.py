@@ -8,7 +8,7 @@ import pytest
 from sglang_operator.execute import Write
 from sglang_operator.resources import LEASES
 from sglang_operator.run import Operator
-from tests.integration.world import World, until, until_synced
+from tests.integration.world import World, until_synced
 
 TAKEOVER_S = 15.0
 
@@ -50,7 +50,7 @@ async def test_another_operator_acts_when_the_leader_is_gone(world: World, clean
     async def acted() -> bool:
         return bool(second_writes)
 
-    took_s = await until(acted, "the second acts", world.explain)
+    took_s = await world.until(acted, "the second acts")
     assert took_s < (3.0 if clean else TAKEOVER_S)
     await world.until_serving("two")
     assert await holder(world) == second.settings.identity

@@ -50,7 +50,7 @@ async def test_one_name_in_two_namespaces_is_two_clusters(world: World) -> None:
             async def gone() -> bool:
                 return not await world.children() and not await world.pods()
 
-            await until(gone, "the first is gone", world.explain)
+            await world.until(gone, "the first is gone")
             assert len(await second.pods()) == 2
             await second.until_serving()
 
@@ -77,7 +77,7 @@ async def test_a_cluster_deleted_during_its_creation_leaves_nothing(world: World
             return not await world.children() and not await world.pods()
 
         await asyncio.sleep(2.0)  # the rest of the plan is carried out after the deletion
-        await until(gone, "nothing is left", world.explain)
+        await world.until(gone, "nothing is left")
         await asyncio.sleep(1.0)
         assert await world.children() == []
 
@@ -140,7 +140,7 @@ async def test_objects_deleted_by_hand_are_made_again(world: World) -> None:
         async def back() -> bool:
             return await world.state() == before
 
-        await until(back, "everything is back", world.explain)
+        await world.until(back, "everything is back")
 
 
 async def test_events_tell_transitions_once(world: World) -> None:

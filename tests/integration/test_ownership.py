@@ -12,7 +12,7 @@ from sglang_controllers.resources.metadata import stamped
 from sglang_controllers.snapshot import Snapshot
 from sglang_operator.kube import APPLY_PATCH, ApiError
 from sglang_operator.resources import BY_KIND
-from tests.integration.world import World, until
+from tests.integration.world import World
 
 
 async def apply_as(world: World, manager: str, manifest: Manifest, *, force: bool = False) -> None:
@@ -60,7 +60,7 @@ async def test_fields_that_somebody_else_applied_survive(world: World) -> None:
             labels = (await live(world, "Service", "chat"))["metadata"]["labels"]
             return bool(labels["app.kubernetes.io/name"] == "sglang")
 
-        await until(put_right, "our label is back", world.explain)
+        await world.until(put_right, "our label is back")
         after = await live(world, "Service", "chat")
 
     assert after["metadata"]["labels"]["team"] == "search"
@@ -103,7 +103,7 @@ async def test_a_contested_field_becomes_ours_again(world: World) -> None:
             found = await live(world, "Service", "chat")
             return bool(found["spec"]["ports"][0]["targetPort"] == before)
 
-        await until(back, "the port is ours again", world.explain)
+        await world.until(back, "the port is ours again")
         with pytest.raises(ApiError, match="conflict"):
             await apply_as(world, "meddler", taken)
 
@@ -124,7 +124,7 @@ async def test_a_field_that_a_later_build_drops_disappears(world: World) -> None
             found = await live(world, "Service", "chat")
             return bool(found["spec"]["sessionAffinity"] == "None")
 
-        await until(dropped, "the dropped field is gone", world.explain)
+        await world.until(dropped, "the dropped field is gone")
     after = await live(world, "Service", "chat")
     assert after["metadata"]["labels"]["team"] == "search"
     assert after["spec"]["trafficDistribution"] == "PreferClose"

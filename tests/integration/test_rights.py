@@ -7,7 +7,7 @@ import pytest
 
 from sglang_operator.resources import BY_KIND
 from tests.integration.rights import LEASE, NEEDED, account, without
-from tests.integration.world import World, until
+from tests.integration.world import World
 
 
 async def test_the_documented_rights_are_enough_for_a_whole_life(
@@ -29,7 +29,7 @@ async def test_the_documented_rights_are_enough_for_a_whole_life(
             budget = await world.get("PodDisruptionBudget", "chat-unified")
             return budget is not None and budget["spec"]["maxUnavailable"] == 1
 
-        await until(put_right, "the budget is put right", world.explain)
+        await world.until(put_right, "the budget is put right")
 
     assert [r.getMessage() for r in caplog.records if "orbidden" in r.getMessage()] == []
 

@@ -1,77 +1,20 @@
 """The command `sglang-operator run` as a process: it starts, waits, stops, and is killed."""
 
 import asyncio
-import os
 import random
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
-import aiohttp
 import pytest
 
 from sglang_operator.kube import Kube
 from sglang_operator.resources import CLUSTERS
 from tests.integration.conftest import install_crd
-from tests.integration.control_plane import ControlPlane, free_port
+from tests.integration.control_plane import ControlPlane
 from tests.integration.kubelet import FakeKubelet
+from tests.integration.process import operator_process
 from tests.integration.world import World, fresh_namespace, until
 
 KILLS = 10
-
-
-class Process:
-    """A running operator."""
-
-    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
-        self.process = process
-        self._port = port
-
-    async def status(self, path: str) -> int:
-        """HTTP status of a health endpoint, 0 where nothing listens."""
-        try:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.get(f"http://127.0.0.1:{self._port}/{path}") as answer,
-            ):
-                return answer.status
-        except aiohttp.ClientError:
-            return 0
-
-    async def until_status(self, path: str, wanted: int) -> None:
-        async def seen() -> bool:
-            return await self.status(path) == wanted
-
-        await until(seen, f"/{path} answers {wanted}")
-
-    async def kill(self) -> None:
-        self.process.kill()
-        await self.process.wait()
-
-
-@asynccontextmanager
-async def operator_process(world: World, *options: str) -> AsyncIterator[Process]:
-    port = free_port()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "sglang_operator",
-        "run",
-        f"--namespace={world.namespace}",
-        f"--lease-namespace={world.namespace}",
-        f"--health-port={port}",
-        "--resync=2",
-        *options,
-        env={**os.environ, "KUBECONFIG": str(world.kubeconfig)},
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield Process(process, port)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 async def test_it_stops_on_sigterm_within_seconds_and_hands_over(world: World) -> None:
@@ -140,7 +83,6 @@ async def test_ten_sigkills_at_random_moments_change_nothing_in_the_end(world: W
         await story(world, "quiet")
     expected = await world.state("quiet")
 
-    world.patience_s = 120.0
     telling = asyncio.create_task(story(world, "killed"))
     for _ in range(KILLS):
         async with operator_process(world, "--no-leader-election") as running:

@@ -11,7 +11,7 @@ from sglang_operator.kube import load_configuration
 from sglang_operator.resources import BY_KIND, CLUSTERS
 from sglang_operator.run import Operator
 from tests.integration.proxy import ApiProxy
-from tests.integration.world import World, until
+from tests.integration.world import World
 
 RESYNC_S = 1.5
 
@@ -45,7 +45,7 @@ async def test_a_stalled_watch_fails_healthz_by_name_until_it_delivers(
             status, text = await answer(operator, "healthz")
             return status == 503 and "SGLangCluster" in text
 
-        took_s = await until(unhealthy, "healthz fails", world.explain)
+        took_s = await world.until(unhealthy, "healthz fails")
         assert took_s <= 3 * RESYNC_S
         assert (await answer(operator, "readyz"))[0] == 200
         assert await watch_age_s(operator, "SGLangCluster") >= RESYNC_S
@@ -55,7 +55,7 @@ async def test_a_stalled_watch_fails_healthz_by_name_until_it_delivers(
         async def healthy() -> bool:
             return (await answer(operator, "healthz"))[0] == 200
 
-        assert await until(healthy, "healthz recovers", world.explain) <= 2 * RESYNC_S
+        assert await world.until(healthy, "healthz recovers") <= 2 * RESYNC_S
 
 
 async def test_what_a_stalled_watch_does_not_tell_is_found_by_listing(
@@ -73,7 +73,7 @@ async def test_what_a_stalled_watch_does_not_tell_is_found_by_listing(
         async def back() -> bool:
             return await world.get("Service", "chat") is not None
 
-        assert await until(back, "the Service is made again", world.explain) <= 3 * RESYNC_S
+        assert await world.until(back, "the Service is made again") <= 3 * RESYNC_S
 
 
 async def test_an_api_server_that_answers_errors_is_outlasted(
@@ -86,7 +86,7 @@ async def test_an_api_server_that_answers_errors_is_outlasted(
         async def tried() -> bool:
             return proxy.writes_refused >= 2
 
-        await until(tried, "writes are tried again", world.explain)
+        await world.until(tried, "writes are tried again")
         assert (await answer(operator, "healthz"))[0] == 200
         live = await world.get("SGLangCluster", "chat")
         assert live is not None

@@ -56,6 +56,9 @@ def pod_template(subject: Subject, spec: ClusterSpec, revision: str) -> Manifest
             "serviceAccountName": subject.service_account,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
+            # SGLang ends itself by SIGKILL when a worker process fails. Process 1 of a container
+            # is spared by the kernel, goes on to exit 0, and kubelet keeps no log of a success.
+            "shareProcessNamespace": True,
             "terminationGracePeriodSeconds": TERMINATION_GRACE_S,
             "securityContext": {
                 "runAsNonRoot": True,

@@ -11,7 +11,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 TORCH_CUDA_LIBRARIES = (
@@ -125,27 +125,36 @@ def system_names() -> set[str]:
     return names
 
 
-def missing_symbols(
-    users: list[Path], present: list[Path], torch_lib: Path
-) -> dict[str, dict[str, Symbol]]:
-    """Library to stub -> the symbols that `users` ask of it, with the type and size the real one had."""
-    names = {path.name for path in users}
-    defined = system_names().union(*(defined_names(path) for path in present))
-    real = {
+def real_symbols(torch_lib: Path) -> dict[str, Symbol]:
+    """What torch's own GPU libraries define."""
+    return {
         symbol.name: symbol
-        for library in TORCH_CUDA_LIBRARIES
-        if (torch_lib / library).exists()
-        for symbol in symbols(torch_lib / library)
+        for name in TORCH_CUDA_LIBRARIES
+        if (torch_lib / name).exists()
+        for symbol in symbols(torch_lib / name)
         if symbol.defined
     }
+
+
+def stubbed_libraries(user: Path, present: set[str]) -> list[str]:
+    """Those that `user` needs and that a stub has to stand in for."""
+    return [
+        name
+        for name in needed_libraries(user)
+        if name in TORCH_CUDA_LIBRARIES
+        or (name not in present | REAL_LIBRARIES and CUDA_LIBRARY.match(name))
+    ]
+
+
+def missing_symbols(users: list[Path], torch_lib: Path) -> dict[str, dict[str, Symbol]]:
+    """Library to stub -> the symbols that `users` ask of it, with the type and size the real one had."""
+    present = {path.name for path in users}
+    defined = system_names().union(*(defined_names(path) for path in users))
+    real = real_symbols(torch_lib)
+    torch_cuda = TORCH_CUDA_LIBRARIES[0]
     stubs: dict[str, dict[str, Symbol]] = {}
     for user in users:
-        missing = [
-            name
-            for name in needed_libraries(user)
-            if name in TORCH_CUDA_LIBRARIES
-            or (name not in names | REAL_LIBRARIES and CUDA_LIBRARY.match(name))
-        ]
+        missing = stubbed_libraries(user, present)
         if not missing:
             continue
         for name in missing:
@@ -156,19 +165,12 @@ def missing_symbols(
                 continue
             if symbol.weak and symbol.name not in real:
                 continue
-            torch_cuda = symbol.name in real and TORCH_CUDA_LIBRARIES[0] in missing
-            owner = owners.get(symbol.version) or (
-                TORCH_CUDA_LIBRARIES[0] if torch_cuda else missing[0]
-            )
+            of_torch = symbol.name in real and torch_cuda in missing
+            owner = owners.get(symbol.version) or (torch_cuda if of_torch else missing[0])
             if owner in missing:
                 shape = real.get(symbol.name, symbol)
-                stubs[owner][symbol.name] = Symbol(
-                    symbol.name,
-                    symbol.version,
-                    shape.kind,
-                    shape.size_bytes,
-                    weak=False,
-                    defined=True,
+                stubs[owner][symbol.name] = replace(
+                    symbol, kind=shape.kind, size_bytes=shape.size_bytes
                 )
     return stubs
 

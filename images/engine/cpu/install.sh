@@ -27,7 +27,8 @@ require_tools() {
     fi
     log "installing g++ and binutils (20 s)"
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ binutils >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends \
+      g++ binutils >/dev/null
   fi
 }
 # The uv that the repository's own environment is made with.

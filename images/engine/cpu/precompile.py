@@ -7,6 +7,7 @@ source.
 
 from __future__ import annotations
 
+import compileall
 import importlib
 import importlib.util
 import sys
@@ -38,6 +39,19 @@ SERVER_MODULES = (
     "uvicorn.protocols.websockets.auto",
 )
 """What the processes of a server import, the parts that they look up by name at run time included."""
+
+SERVER_FOLDERS = (
+    "prometheus_client",
+    "sglang/srt/arg_groups",
+    "sglang/srt/distributed",
+    "sglang/srt/function_call",
+    "sglang/srt/layers/attention",
+    "sglang/srt/mem_cache",
+    "sglang/srt/model_loader",
+    "sglang/srt/parser",
+    "uvicorn",
+)
+"""Compiled whole: which of their modules a server imports depends on its arguments."""
 
 UNCHECKED_HASH = (0b01).to_bytes(4, "little")
 """Header field of bytecode that is used without a look at its source (PEP 552)."""
@@ -73,6 +87,8 @@ def mark_unchecked(compiled: Path) -> None:
 def main() -> None:
     packages = Path(sys.argv[1])
     import_server()
+    for folder in SERVER_FOLDERS:
+        compileall.compile_dir(packages / folder, quiet=1)
     compiled = list(packages.rglob("__pycache__/*.pyc"))
     for path in compiled:
         mark_unchecked(path)

@@ -95,7 +95,7 @@ def stub_cuda(packages: Path) -> None:
         for path in sorted(packages.glob(pattern))
     ]
     users = [path for path in libraries if path.name not in cuda_stubs.TORCH_CUDA_LIBRARIES]
-    stubs = cuda_stubs.missing_symbols(users, users, torch_lib)
+    stubs = cuda_stubs.missing_symbols(users, torch_lib)
     for name in cuda_stubs.TORCH_CUDA_LIBRARIES:
         remove(torch_lib / name)
     for package in packages.glob("nvidia*"):

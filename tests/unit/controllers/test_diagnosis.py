@@ -106,6 +106,15 @@ AFTERMATH = (
             "EngineCrash",
             "min_bfs_breadth must be",
         ),
+        (
+            1,
+            (
+                "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9). If exit "
+                "code is -9 (SIGKILL), a common cause is the OS OOM killer."
+            ),
+            "OutOfMemory",
+            "spec.engine.resources.limits.memory",
+        ),
     ],
 )
 def test_what_sglang_0_5_23_says_at_its_end_is_understood(

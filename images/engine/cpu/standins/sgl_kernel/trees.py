@@ -43,6 +43,18 @@ def _parents(selected, parent_list, topk, nodes):
     return parents
 
 
+def _link(parents, child, sibling):
+    """Enter each node's first child and next sibling, from the last node to the first."""
+    first_child = [-1] * len(parents)
+    for node in range(len(parents) - 1, 0, -1):
+        parent = parents[node]
+        if parent >= 0:
+            if first_child[parent] != -1:
+                sibling[node] = first_child[parent]
+            child[parent] = node
+            first_child[parent] = node
+
+
 def _ancestor_mask(parents):
     """Which nodes each node attends to (itself, its ancestors, the root), and how deep it lies."""
     nodes = len(parents)
@@ -86,15 +98,7 @@ def build_tree_kernel_efficient_cpu(
     for request, length in enumerate(seq_lens.tolist()):
         parents = _parents(selected[request], parent_lists[request], topk, nodes)
         base = request * nodes
-        # From the last node to the first, so that the first child ends up in `child`.
-        first_child = [-1] * nodes
-        for node in range(nodes - 1, 0, -1):
-            parent = parents[node]
-            if parent >= 0:
-                if first_child[parent] != -1:
-                    sibling[base + node] = first_child[parent]
-                child[base + parent] = node
-                first_child[parent] = node
+        _link(parents, child[base : base + nodes], sibling[base : base + nodes])
         mask, depths = _ancestor_mask(parents)
         positions_out[base : base + nodes] = torch.tensor(depths) + length
         index[base : base + nodes] = torch.arange(base, base + nodes)
