@@ -116,7 +116,8 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
     if _complete(counts) and not verdict.missing:
         if counts.desired == 0:
             return Finding(Reason.SCALED_TO_ZERO, "spec.replicas is 0: no engine runs")
-        return Finding(Reason.SERVING, f"{_replicas(counts.fresh)} of the current revision serve")
+        verb = "serves" if counts.fresh == 1 else "serve"
+        return Finding(Reason.SERVING, f"{_replicas(counts.fresh)} of the current revision {verb}")
     return _fault(snapshot, verdict) or _progress(verdict, counts)
 
 

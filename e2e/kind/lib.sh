@@ -8,6 +8,17 @@ die() {
   log "ERROR: $*"
   exit 1
 }
+# at_exit COMMAND: when this script ends. A background job that is killed just after its fork runs its parent's EXIT
+# trap, and takes itself for the parent ($BASHPID too): only the kernel knows better.
+at_exit() {
+  AT_EXIT=$1
+  trap 'if is_this_script; then eval "$AT_EXIT"; fi' EXIT
+}
+is_this_script() {
+  local pid
+  read -r pid _ 2>/dev/null </proc/self/stat || pid=$$
+  [ "$pid" = $$ ]
+}
 # seconds_since START: with one decimal, for START=$(now)
 now() { date +%s.%N; }
 seconds_since() { awk -v a="$1" -v b="$(now)" 'BEGIN {printf "%.1f", b - a}'; }

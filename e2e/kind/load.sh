@@ -40,7 +40,7 @@ load() {
 NODES=$(docker ps --filter "label=io.x-k8s.kind.cluster=$CLUSTER" --format '{{.Names}}')
 [ -n "$NODES" ] || die "no cluster is running; start it with e2e/kind/up.sh"
 HELD=$(mktemp -d)
-trap 'rm -rf "$HELD"' EXIT
+at_exit 'rm -rf "$HELD"'
 names=$(for archive in "$@"; do images_in "$archive"; done | cut -d' ' -f1)
 for node in $NODES; do
   # shellcheck disable=SC2086 # names have no blanks

@@ -4,7 +4,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 ROOT=$(mktemp -d -p "$BUILD")
-trap 'rm -rf "$ROOT"' EXIT
+at_exit 'rm -rf "$ROOT"'
 
 # net_tools DIR: iptables (nft), ip, a shell and the libraries they load, copied from this Debian
 net_tools() {

@@ -15,7 +15,7 @@ if [ "$(docker image inspect -f '{{index .Config.Labels "key"}}' "$IMAGE" 2>/dev
 fi
 log "node image: building (10 s)"
 ROOT=$(mktemp -d -p "$BUILD")
-trap 'rm -rf --one-file-system "$ROOT"' EXIT
+at_exit 'rm -rf --one-file-system "$ROOT"'
 chmod 0755 "$ROOT"
 tar -C "$ROOT" -xf "$BUILD/rootfs.tar"
 

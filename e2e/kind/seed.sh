@@ -34,7 +34,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", 
   address = "$SEED/state/containerd.sock"
 C
   spawn "$SEED" containerd "$BIN/containerd" --config "$SEED/config.toml"
-  trap 'halt "$SEED" containerd' EXIT
+  at_exit 'halt "$SEED" containerd'
   # shellcheck disable=SC2086 # a command with its options
   retry 20 $CTR version
 }

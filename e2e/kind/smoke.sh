@@ -5,7 +5,7 @@ set -euo pipefail
 START=$(now)
 FAILED=0
 SCRATCH=$(mktemp -d)
-trap 'rm -rf "$SCRATCH"; kubectl delete namespace smoke --ignore-not-found --wait=false >/dev/null' EXIT
+at_exit 'rm -rf "$SCRATCH"; kubectl delete namespace smoke --ignore-not-found --wait=false >/dev/null'
 
 # check WHAT CMD...: one line; what CMD said only when it fails
 check() {

@@ -89,6 +89,7 @@ class Audit:
             for scope in settings.scopes
         }
         self._told: list[str] = []
+        self._unlisted: set[Watch] = set()
         self.synced = asyncio.Event()
         """Every resource has been listed once: the cache can be planned on."""
 
@@ -136,14 +137,18 @@ class Audit:
         return complete
 
     async def _audit(self, resource: Resource, scope: str | None) -> bool:
+        watch = Watch(resource.kind, scope)
         selector = resource.label_selector
         selectors = {"labelSelector": selector} if selector else {}
         try:
             listing = await self._kube.list_all(resource, scope, selectors=selectors)
         except KubeError as error:
-            log.warning("%s not listed: %s", resource.plural, error)
+            if watch not in self._unlisted:  # told once, not with every audit
+                log.warning("%s not listed: %s", resource.plural, error)
+                self._unlisted.add(watch)
             return False
-        self._compare(Watch(resource.kind, scope), listing)
+        self._unlisted.discard(watch)
+        self._compare(watch, listing)
         return True
 
     def _compare(self, watch: Watch, listing: Listing) -> None:

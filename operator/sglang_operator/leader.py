@@ -110,14 +110,14 @@ class Leader:
             if led != self.holds():
                 led = self.holds()
                 self._tell(led)
+            if led:  # also where nothing has changed: `wait` may have looked in a gap
+                self._leading.set()
             await asyncio.sleep(pause_s)
 
     def _tell(self, leading: bool) -> None:
         if leading:
-            self._leading.set()
             log.info("lease acquired: %s leads", self._identity)
         else:
-            self._leading.clear()
             log.error("lease lost: %s stops writing", self._identity)
         self._changed(leading)
 
@@ -126,7 +126,6 @@ class Leader:
         if not self.holds() or self._lease is None:
             return
         self._trusted_until = float("-inf")
-        self._leading.clear()
         self._changed(False)
         spec = {**self._lease["spec"], "holderIdentity": "", "renewTime": self._time()}
         with suppress(KubeError, TimeoutError):  # then it runs out: slower, and just as safe

@@ -5,7 +5,6 @@ import logging
 import random
 import signal
 from contextlib import suppress
-from typing import Any
 
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.planner import plan as default_plan
@@ -141,7 +140,7 @@ class Operator:
             for number in range(self.settings.workers)
         }
         stop = asyncio.create_task(self._stopping.wait(), name="stop")
-        everything: set[asyncio.Task[Any]] = {stop, *parts, *workers}
+        everything: set[asyncio.Task[object]] = {stop, *parts, *workers}
         try:
             done, _ = await asyncio.wait(everything, return_when=asyncio.FIRST_COMPLETED)
             if stop in done:
@@ -216,7 +215,7 @@ class Operator:
         return [] if self.synced else ["not everything has been listed yet"]
 
 
-async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+async def _cancelled(tasks: set[asyncio.Task[object]]) -> None:
     """Cancel tasks and wait for their ends, whatever these are."""
     for task in tasks:
         task.cancel()

@@ -9,6 +9,7 @@ import yaml
 
 from sglang_controllers.names import KIND
 from sglang_operator import cli
+from sglang_operator.options import settings_of
 from sglang_operator.settings import Settings
 
 CLUSTER = """
@@ -23,7 +24,7 @@ spec:
 
 def parsed(*arguments: str, **environment: str) -> Settings:
     variables = {f"SGLANG_OPERATOR_{name}": value for name, value in environment.items()}
-    return cli.settings_of(cli.parser(variables).parse_args(["run", *arguments]))
+    return settings_of(cli.parser(variables).parse_args(["run", *arguments]))
 
 
 def test_without_options_everything_is_served_under_a_lease() -> None:

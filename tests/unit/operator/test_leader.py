@@ -45,6 +45,7 @@ class Candidate:
     def __init__(self, shared: LeaseInMemory, name: str, timing: Timing | None = None) -> None:
         self._shared = shared
         self.online = True
+        self.latency_s = 0.0
         self.changes: list[tuple[bool, float]] = []
         clock = Clock(now, lambda: START + timedelta(seconds=now()))
         self.leader = Leader(
@@ -64,6 +65,7 @@ class Candidate:
         if not self.online:
             await asyncio.sleep(60.0)
             raise NetworkError("no answer")
+        await asyncio.sleep(self.latency_s)
 
     async def kill(self) -> None:
         self.task.cancel()
@@ -153,6 +155,26 @@ def test_a_short_outage_costs_no_leadership(outage_s: float) -> None:
         return [leading for leading, _ in candidate.changes]
 
     assert run(main()) == [True]
+
+
+def test_who_asks_in_a_gap_that_a_late_renewal_closes_is_not_forgotten() -> None:
+    async def main() -> None:
+        candidate = Candidate(LeaseInMemory(), "a", Timing(request_s=1.6))
+        await asyncio.sleep(0.1)
+        candidate.online = False  # renewals fail from 2.0 to 3.6 and from 4.1 to 5.7 s
+        await asyncio.sleep(5.9)
+        candidate.online, candidate.latency_s = True, 1.5  # the next takes from 6.2 to 7.7 s
+        await asyncio.sleep(1.3)
+        assert not candidate.leader.holds()
+
+        async with asyncio.timeout(5.0):
+            await candidate.leader.wait()
+
+        assert candidate.leader.holds()
+        assert [leading for leading, _ in candidate.changes] == [True]
+        await candidate.kill()
+
+    run(main())
 
 
 def test_a_long_outage_costs_leadership_until_it_is_over() -> None:
