@@ -7,17 +7,17 @@ from typing import Any, assert_never
 from sglang_controllers import names
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.settings import SETTINGS, Kind, Setting, field_value
-from sglang_controllers.api.source import ImagePath, parse_source
 from sglang_controllers.contradictions import contradictions
 from sglang_controllers.extra_arguments import extra_argument_problems
+from sglang_controllers.mounts import adapter_files, draft_files, model_files
+from sglang_controllers.offers import unoffered_values
 
 
 def engine_arguments(spec: ClusterSpec, *, cluster_name: str) -> tuple[str, ...]:
     """What follows `python3 -m sglang.launch_server`: fixed ones, typed fields, extraArgs."""
-    source = parse_source(spec.model.source)
     extra = spec.engine.extra_args
     return (
-        f"--model-path={source.path if isinstance(source, ImagePath) else names.MODEL_MOUNT}",
+        f"--model-path={model_files(spec).folder}",
         f"--served-model-name={spec.model.served_name or cluster_name}",
         "--host=0.0.0.0",
         f"--port={names.ENGINE_PORT}",
@@ -29,7 +29,11 @@ def engine_arguments(spec: ClusterSpec, *, cluster_name: str) -> tuple[str, ...]
 
 def argument_problems(spec: ClusterSpec) -> tuple[str, ...]:
     """What SGLang would refuse, or what two places say differently. Empty: an engine may start."""
-    return (*extra_argument_problems(spec), *contradictions(spec))
+    return (
+        *extra_argument_problems(spec),
+        *unoffered_values(spec),
+        *contradictions(spec),
+    )
 
 
 def _typed(setting: Setting, spec: ClusterSpec) -> Iterator[str]:
@@ -38,22 +42,39 @@ def _typed(setting: Setting, spec: ClusterSpec) -> Iterator[str]:
         return
     match setting.kind:
         case Kind.VALUE:
-            yield f"--{setting.flag}={value}"
-        case Kind.PRESENCE:
-            yield f"--{setting.flag}={setting.value}"
+            yield f"--{setting.flag}={_text(value)}"
         case Kind.SWITCH:
             if value == setting.value:
                 yield f"--{setting.flag}"
+        case Kind.PRESENCE:
+            yield f"--{setting.flag}={setting.value}" if setting.value else f"--{setting.flag}"
+        case Kind.LIST:
+            yield from _list(setting.flag, [_text(item) for item in value])
+        case Kind.JSON:
+            settings = value.model_dump(exclude_none=True)
+            if settings:
+                yield f"--{setting.flag}={_text(settings)}"
+        case Kind.FOLDER:
+            draft = draft_files(spec)
+            yield f"--{setting.flag}={value if draft is None else draft.folder}"
+        case Kind.FOLDERS:
+            folders = adapter_files(spec).items()
+            yield from _list(setting.flag, [f"{name}={files.folder}" for name, files in folders])
         case _:
             assert_never(setting.kind)
+
+
+def _list(flag: str, items: list[str]) -> Iterator[str]:
+    if items:
+        yield f"--{flag}"
+        yield from items
 
 
 def _extra(flag: str, value: Any) -> Iterator[str]:
     if value is True:
         yield f"--{flag}"
     elif isinstance(value, list):
-        yield f"--{flag}"
-        yield from (_text(item) for item in value)
+        yield from _list(flag, [_text(item) for item in value])
     else:
         yield f"--{flag}={_text(value)}"
 

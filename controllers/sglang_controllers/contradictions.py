@@ -5,188 +5,207 @@ not said otherwise. What depends on the hardware or on the model's configuration
 here: then the engine itself says it.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from sglang_controllers.api import ClusterSpec
+from sglang_controllers.api.cache import PrefixCaching
+from sglang_controllers.api.files import KvCacheDtype
 from sglang_controllers.api.problems import shown
-from sglang_controllers.api.spec import EvictionPolicy, OverlapMode, SchedulingPolicy
-
-DEFAULT_MAX_BFS_BREADTH = 10
-DEFAULT_DRAFT_TOKENS = 12
-
-EXTRA = "spec.engine.extraArgs"
-DATA_PARALLEL = ("dp-size", "data-parallel-size", "dp")
-PIPELINE_PARALLEL = ("pp-size", "pipeline-parallel-size")
-ATTENTION_DATA_PARALLEL = ("attn-dp-size", "attention-data-parallel-size")
-
-NOT_WITH_NGRAM: tuple[tuple[str, Callable[[Any], bool]], ...] = (
-    ("enable-lmcache", bool),  # kv_cache_hook.py, handle_cache_compatibility
-    ("enable-unified-memory", bool),  # kv_cache_hook.py, handle_unified_memory_pool
-    ("weight-cache-mode", lambda mode: mode != "off"),  # model_path_hook.py
-    ("dwdp-size", lambda size: size != 1),  # parallel_hook.py, handle_dwdp
-    ("device", lambda device: device not in ("cuda", "cpu", "xpu")),  # speculative_hook.py
+from sglang_controllers.api.scheduling import OverlapMode, SchedulingPolicy
+from sglang_controllers.exclusions import EXTRA, Flags, excluded
+from sglang_controllers.parallelism import (
+    attention_groups,
+    replicas,
+    stages,
+    tensor,
+    whole,
 )
+from sglang_controllers.speculation import on_cpu, speculation_problems
+
+DEFAULT_CHUNKS = (2048, 4096, 8192, 16384)
+"""memory_hook.py: what SGLang chooses, by the accelerator's memory."""
+
+DEFAULT_LORAS_PER_BATCH = 8
+
+NOT_WITH_PIPELINE: Flags = (
+    ("enable-pdmux", bool),  # validation_hook.py, check_server_args
+    ("min-free-slots-delay", lambda slots: slots is not None),  # check_pipeline_parallel_compat
+    ("moe-dp-size", lambda size: size != 1),  # parallel_hook.py, handle_context_parallelism
+    ("moe-data-parallel-size", lambda size: size != 1),
+)
+NOT_WITH_HICACHE: Flags = (
+    ("enable-lmcache", bool),  # kv_cache_hook.py, handle_cache_compatibility
+    ("enable-unified-cache-external-linker", bool),  # hicache_hook.py, handle_hicache
+)
+NOT_WITHOUT_PREFIXES: Flags = NOT_WITH_HICACHE  # the same two places
+
+NEEDS_ACCELERATOR = (KvCacheDtype.MXFP8, KvCacheDtype.NVFP4, KvCacheDtype.FP4_MX_BLOCK16)
+NVFP4_BACKENDS = ("flashinfer", "trtllm_mha")
 
 
 def contradictions(spec: ClusterSpec) -> Iterator[str]:
-    for check in (_accelerators, _attention, _pages, _eviction, _policy, _overlap, _ngram):
+    for check in (
+        _accelerators,
+        _attention,
+        _experts,
+        _pipeline,
+        _pages,
+        _cache,
+        _kv_cache_dtype,
+        _policy,
+        _multiplexing,
+        _lora,
+        speculation_problems,
+    ):
         yield from check(spec)
 
 
 def _accelerators(spec: ClusterSpec) -> Iterator[str]:
-    """server_args.py, compute_world_size: replicas x tensor x pipeline ranks, one device each."""
-    count = spec.engine.accelerator.count
-    tensor, replicas = _tensor(spec), _data_replicas(spec)
-    stages = _size(spec, PIPELINE_PARALLEL)
-    needed = tensor * replicas * stages
-    held = tensor if count is None else count
-    if held and held < needed:
-        got = "unset" if count is None else f"got {count}"
+    """server_args.py, compute_world_size: one device for each rank.
+
+    The CRD's rule says the same without `extraArgs`, which may only lower the need.
+    """
+    groups = attention_groups(spec)
+    if replicas(spec) > 1 and groups > 1:  # parallel_hook.py, handle_data_parallelism
         yield (
-            f"spec.engine.accelerator.count: {got}; tensor {tensor} x data {replicas} x pipeline "
-            f"{stages} needs {needed}; write {needed}"
+            f"spec.engine.parallelism.data: got {replicas(spec)}; excludes {EXTRA}.attn-dp-size, "
+            f"which is {groups}; remove one of them, or write dpAttention: true and data: {groups}"
         )
 
 
 def _attention(spec: ClusterSpec) -> Iterator[str]:
-    """parallel_hook.py, handle_context_parallelism."""
-    tensor, groups = _tensor(spec), _attention_groups(spec)
-    if groups > 0 and tensor % groups:
+    """parallel_hook.py, handle_data_parallelism."""
+    ranks, groups = tensor(spec), attention_groups(spec)
+    if groups > 0 and ranks % groups:
         yield (
-            f"spec.engine.parallelism.tensor: got {tensor}; must be a multiple of the attention's "
+            f"spec.engine.parallelism.tensor: got {ranks}; must be a multiple of the attention's "
             f"data parallel size {groups}; change one of them"
         )
 
 
-def _pages(spec: ClusterSpec) -> Iterator[str]:
-    """validation_hook.py, check_server_args."""
-    chunk = _whole(spec.engine.extra_args.get("chunked-prefill-size"))
-    page = spec.cache.page_size
-    if page and chunk and chunk > 0 and chunk % page:
+def _experts(spec: ClusterSpec) -> Iterator[str]:
+    """runtime_context.py, parallel_widths_of: tensor = expert x MoE data x MoE tensor."""
+    extra = spec.engine.extra_args
+    copies = whole(extra.get("moe-dp-size", extra.get("moe-data-parallel-size", 1))) or 1
+    groups = spec.engine.parallelism.expert or 1
+    if tensor(spec) % (groups * copies):
         yield (
-            f"spec.cache.pageSize: got {page}; must divide {EXTRA}.chunked-prefill-size, which is "
-            f"{chunk}; write {max(chunk // page, 1) * page} there or change the page size"
+            f"spec.engine.parallelism.expert: got {groups}; must divide spec.engine.parallelism."
+            f"tensor, which is {tensor(spec)}; write 1 or {tensor(spec)}"
         )
 
 
-def _eviction(spec: ClusterSpec) -> Iterator[str]:
-    """mem_cache/utils.py, get_eviction_strategy: the others take no settings."""
-    policy = spec.cache.eviction.policy
-    if "radix-eviction-policy-config" in spec.engine.extra_args and policy != EvictionPolicy.SLRU:
-        got = "unset" if policy is None else f"got {shown(policy)}"
+def _pipeline(spec: ClusterSpec) -> Iterator[str]:
+    if stages(spec) > 1:
+        yield from excluded(spec, "engine.parallelism.pipeline", NOT_WITH_PIPELINE)
+
+
+def _pages(spec: ClusterSpec) -> Iterator[str]:
+    """validation_hook.py, check_server_args, after handle_data_parallelism has cut the chunk."""
+    page, groups, chunk = (
+        spec.cache.page_size or 1,
+        attention_groups(spec),
+        spec.scheduling.chunked_prefill_size,
+    )
+    if chunk is not None and chunk <= 0:
+        return
+    possible = DEFAULT_CHUNKS if chunk is None else (chunk,)
+    if all((size // groups) % page for size in possible):
+        good = max(possible[-1] // (page * groups), 1) * page * groups
+        got = "unset" if chunk is None else f"got {chunk}"
+        each = f" for each of {groups} attention groups" if groups > 1 else ""
         yield (
-            f"spec.cache.eviction.policy: {got}; only slru takes {EXTRA}."
-            "radix-eviction-policy-config; remove that or write slru"
+            f"spec.scheduling.chunkedPrefillSize: {got}; must be whole pages of {page} tokens"
+            f"{each}; write {good} or change spec.cache.pageSize"
+        )
+
+
+def _cache(spec: ClusterSpec) -> Iterator[str]:
+    if spec.cache.hi_cache is not None:
+        yield from excluded(spec, "cache.hiCache", NOT_WITH_HICACHE)
+    if spec.cache.prefix_caching is PrefixCaching.DISABLED:
+        yield from excluded(spec, "cache.prefixCaching", NOT_WITHOUT_PREFIXES)
+
+
+def _kv_cache_dtype(spec: ClusterSpec) -> Iterator[str]:
+    """kv_cache_hook.py, handle_nvfp4_prefill_kv_dequant_dtype and what follows it."""
+    dtype, backend = spec.model.kv_cache_dtype, spec.engine.attention_backend
+    dequant = spec.engine.extra_args.get("prefill-kv-cache-dequant-dtype", "auto")
+    if dtype in NEEDS_ACCELERATOR and on_cpu(spec):
+        yield (
+            f"spec.model.kvCacheDtype: got {shown(dtype)}; no CPU has this format; write auto or "
+            "remove it"
+        )
+    elif dtype is KvCacheDtype.NVFP4 and backend is not None and backend not in NVFP4_BACKENDS:
+        yield (
+            f"spec.engine.attentionBackend: got {shown(backend)}; kvCacheDtype nvfp4 works with "
+            "flashinfer and trtllm_mha; remove it or write one of them"
+        )
+    if dequant != "auto" and dtype is not KvCacheDtype.NVFP4:
+        got = "unset" if dtype is None else f"got {shown(dtype)}"
+        yield (
+            f"spec.model.kvCacheDtype: {got}; {EXTRA}.prefill-kv-cache-dequant-dtype works with "
+            "nvfp4 only; write nvfp4 or remove that flag"
         )
 
 
 def _policy(spec: ClusterSpec) -> Iterator[str]:
     """validation_hook.py, check_server_args, and managers/schedule_policy.py."""
-    policy, extra = spec.scheduling.policy, spec.engine.extra_args
-    by_priority = (None, SchedulingPolicy.FCFS, SchedulingPolicy.LOF)
-    if extra.get("enable-priority-scheduling") and policy not in by_priority:
+    policy = spec.scheduling.policy
+    off = spec.cache.prefix_caching is PrefixCaching.DISABLED
+    if off and policy is SchedulingPolicy.SHORTEST_PREFILL_FIRST:
         yield (
-            f"spec.scheduling.policy: got {shown(policy)}; {EXTRA}.enable-priority-scheduling "
-            "works with fcfs and lof; write one of them or remove that flag"
+            f"spec.scheduling.policy: got {shown(policy)}; it needs prefix caching; remove "
+            "spec.cache.prefixCaching or write fcfs"
         )
-    if extra.get("disable-radix-cache") and policy == SchedulingPolicy.SHORTEST_PREFILL_FIRST:
+    retraction = spec.engine.extra_args.get("retraction-policy")
+    if retraction == "priority" and spec.scheduling.priority is None:
         yield (
-            f"spec.scheduling.policy: got {shown(policy)}; it needs the prefix cache; remove "
-            f"{EXTRA}.disable-radix-cache or write fcfs"
+            f"spec.scheduling.priority: unset; {EXTRA}.retraction-policy: priority needs it; "
+            "write priority: {} or remove that flag"
         )
 
 
-def _overlap(spec: ClusterSpec) -> Iterator[str]:
-    """validation_hook.py, check_server_args."""
-    mode = spec.scheduling.overlap.mode
-    if spec.engine.extra_args.get("enable-pdmux") and mode != OverlapMode.DISABLED:
+def _multiplexing(spec: ClusterSpec) -> Iterator[str]:
+    """validation_hook.py, check_server_args. Pipeline stages switch overlap off by themselves."""
+    if not spec.engine.extra_args.get("enable-pdmux") or stages(spec) > 1:
+        return
+    mode, chunk = spec.scheduling.overlap.mode, spec.scheduling.chunked_prefill_size
+    if mode is not OverlapMode.DISABLED:
         got = "unset" if mode is None else f"got {shown(mode)}"
         yield (
             f"spec.scheduling.overlap.mode: {got}; {EXTRA}.enable-pdmux works without overlap "
             "only; write disabled"
         )
-
-
-def _ngram(spec: ClusterSpec) -> Iterator[str]:
-    ngram, extra = spec.speculative.ngram, spec.engine.extra_args
-    if ngram is None:
-        return
-    yield from _ngram_pages(spec, ngram.max_bfs_breadth or DEFAULT_MAX_BFS_BREADTH)
-    yield from _ngram_corpus(spec, ngram.num_draft_tokens or DEFAULT_DRAFT_TOKENS)
-    for flag, refused in NOT_WITH_NGRAM:
-        if flag in extra and refused(extra[flag]):
-            yield (
-                f"spec.speculative.ngram: excludes {EXTRA}.{flag}: {shown(extra[flag])}; "
-                "remove one of them"
-            )
-    if _size(spec, PIPELINE_PARALLEL) > 1:  # validation_hook.py, check_pipeline_parallel_compat
-        yield "spec.speculative.ngram: excludes pipeline parallelism; remove one of them"
-    if _attention_groups(spec) > 1:  # speculative_hook.py, _handle_ngram
-        yield "spec.speculative.ngram: excludes data parallel attention; remove one of them"
-
-
-def _ngram_pages(spec: ClusterSpec, breadth: int) -> Iterator[str]:
-    """speculative_hook.py, _handle_ngram.
-
-    Without a backend in the arguments SGLang chooses one: on the CPU never flashinfer, on an
-    accelerator often.
-    """
-    page = spec.cache.page_size or 1
-    backend = spec.engine.extra_args.get("attention-backend")
-    on_cpu = spec.engine.accelerator.count == 0 or spec.engine.extra_args.get("device") == "cpu"
-    if page > 1 and breadth > 1 and (backend != "flashinfer" if backend else on_cpu):
+    if chunk != -1:
+        got = "unset" if chunk is None else f"got {chunk}"
         yield (
-            f"spec.cache.pageSize: got {page}; NGRAM drafts a tree (maxBfsBreadth {breadth}), "
-            "which SGLang verifies only with page size 1 or the attention backend flashinfer; "
-            "remove pageSize or write spec.speculative.ngram.maxBfsBreadth: 1"
+            f"spec.scheduling.chunkedPrefillSize: {got}; {EXTRA}.enable-pdmux works with whole "
+            "prompts only; write -1"
         )
 
 
-def _ngram_corpus(spec: ClusterSpec, draft_tokens: int) -> Iterator[str]:
-    """speculative_hook.py, _handle_ngram."""
-    extra = spec.engine.extra_args
-    budget = _whole(extra.get("speculative-ngram-external-sam-budget", 0))
-    if "speculative-ngram-external-corpus-path" not in extra or budget is None:
-        return
-    if not 0 < budget < draft_tokens:
+def _lora(spec: ClusterSpec) -> Iterator[str]:
+    """lora_hook.py, check_lora_server_args."""
+    extra, adapters = spec.engine.extra_args, len(spec.model.lora_adapters)
+    enabled = extra.get("enable-lora") is True
+    shaped = "max-lora-rank" in extra and "lora-target-modules" in extra
+    if enabled and not adapters and not shaped:
         yield (
-            f"{EXTRA}.speculative-ngram-external-sam-budget: got {budget}; with a corpus it must "
-            f"be from 1 to {draft_tokens - 1}, one less than numDraftTokens; write "
-            f"{max(draft_tokens // 2, 1)}"
+            f"spec.model.loraAdapters: unset; {EXTRA}.enable-lora needs adapters, or max-lora-rank "
+            "and lora-target-modules; add an adapter or remove that flag"
         )
-
-
-def _tensor(spec: ClusterSpec) -> int:
-    return spec.engine.parallelism.tensor or 1
-
-
-def _attention_groups(spec: ClusterSpec) -> int:
-    """parallel_hook.py, handle_deprecated_dp_attention: dp-size counts groups with the old flag."""
-    groups = _size(spec, ATTENTION_DATA_PARALLEL)
-    if groups == 1 and spec.engine.extra_args.get("enable-dp-attention"):
-        return _size(spec, DATA_PARALLEL)
-    return groups
-
-
-def _data_replicas(spec: ClusterSpec) -> int:
-    old_flag = spec.engine.extra_args.get("enable-dp-attention")
-    moved = old_flag and _size(spec, ATTENTION_DATA_PARALLEL) == 1
-    return 1 if moved else _size(spec, DATA_PARALLEL)
-
-
-def _size(spec: ClusterSpec, flags: tuple[str, ...]) -> int:
-    """The first of `flags` that is given, 1 when none is or it is not a whole number."""
-    extra = spec.engine.extra_args
-    given = next((extra[flag] for flag in flags if flag in extra), 1)
-    return max(_whole(given) or 1, 1)
-
-
-def _whole(value: Any) -> int | None:
-    """`value` as SGLang's parser reads a whole number, None when it cannot."""
-    if isinstance(value, bool | None):
-        return None
-    try:
-        return int(value) if isinstance(value, int | float | str) else None
-    except (ValueError, OverflowError):
-        return None
+    if not adapters and not enabled:
+        return
+    loaded = whole(extra.get("max-loaded-loras"))
+    batch = whole(extra.get("max-loras-per-batch")) or DEFAULT_LORAS_PER_BATCH
+    if loaded is not None and loaded < max(batch, adapters):
+        yield (
+            f"{EXTRA}.max-loaded-loras: got {loaded}; must hold the {adapters} adapters and a "
+            f"batch of {batch}; write {max(batch, adapters)} or remove it"
+        )
+    if extra.get("enable-lora-overlap-loading") is True and not 0 < (loaded or 0) <= 2 * batch:
+        yield (
+            f"{EXTRA}.max-loaded-loras: got {shown(loaded)}; enable-lora-overlap-loading needs it, "
+            f"at most twice max-loras-per-batch; write {2 * batch}"
+        )

@@ -50,8 +50,8 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
     if NO_MEMORY_ON_GPU.search(log) or NO_MEMORY_FOR_CACHE.search(log):
         return Reason.OUT_OF_MEMORY, (
             f"the engine has too little accelerator memory: {said}. Use more or larger "
-            "accelerators, raise spec.engine.parallelism.tensor or set mem-fraction-static in "
-            "spec.engine.extraArgs"
+            "accelerators, raise spec.engine.parallelism.tensor or lower "
+            "spec.engine.memory.fractionStatic"
         )
     if code == USAGE_ERROR and (refused := _refused_argument(log)):
         return Reason.BAD_ENGINE_ARGS, (

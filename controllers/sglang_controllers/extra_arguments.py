@@ -10,12 +10,12 @@ from sglang_controllers.api.flags import FLAGS, Takes
 from sglang_controllers.api.problems import shown
 from sglang_controllers.api.settings import (
     ENGINE_VERSION,
-    NGRAM,
     RESERVED,
     SETTINGS,
     Setting,
     field_value,
 )
+from sglang_controllers.offers import choice_problem, known_engine
 
 FLAG_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 
@@ -37,7 +37,7 @@ def _problems(flag: str, value: Any, spec: ClusterSpec) -> Iterator[str]:
         yield f": {_spelling(flag, plain)}"
     else:
         impossible = list(_impossible(flag, value))
-        yield from impossible or (_unlike_sglang(flag, value, spec) if _known_engine(spec) else [])
+        yield from impossible or (_unlike_sglang(flag, value, spec) if known_engine(spec) else [])
 
 
 def _owner(flag: str, value: Any, spec: ClusterSpec) -> str | None:
@@ -61,7 +61,7 @@ def _owner(flag: str, value: Any, spec: ClusterSpec) -> str | None:
 def _owned(setting: Setting, value: Any, spec: ClusterSpec) -> bool:
     if not setting.within or field_value(spec, setting.within) is not None:
         return True
-    return setting.field == NGRAM and str(value).upper() == setting.value
+    return str(value).upper() in setting.claims
 
 
 def _is(flag: str, name: str) -> str:
@@ -94,11 +94,6 @@ def _impossible(flag: str, value: Any) -> Iterator[str]:
                 yield f"[{index}]: got {shown(item)}; SGLang takes it for a flag; remove the dash"
 
 
-def _known_engine(spec: ClusterSpec) -> bool:
-    """False when the image may hold another SGLang, or plugins with flags of their own."""
-    return spec.engine.image is None and spec.engine.version in (None, ENGINE_VERSION)
-
-
 def _unlike_sglang(flag: str, value: Any, spec: ClusterSpec) -> Iterator[str]:
     takes = FLAGS.get(flag)
     if takes is None:
@@ -112,6 +107,8 @@ def _unlike_sglang(flag: str, value: Any, spec: ClusterSpec) -> Iterator[str]:
         yield f": got {shown(value)}; the flag takes {takes}; write it without brackets"
     elif takes in (Takes.WHOLE, Takes.DECIMAL) and not _number(value, whole=takes is Takes.WHOLE):
         yield f": got {shown(value)}; the flag takes {takes}; write it as digits"
+    elif problem := choice_problem(flag, value):
+        yield f": {problem}"
 
 
 def _meant(flag: str, value: Any, spec: ClusterSpec) -> str:

@@ -24,6 +24,8 @@ ENGINE_PORT_NAME = "http"
 SERVICE_PORT = 8000
 
 MODEL_MOUNT = "/model"
+DRAFT_MOUNT = "/draft-model"
+LORA_MOUNT = "/lora"
 CACHE_MOUNT = "/cache"
 
 MAX_CLUSTER_NAME = 52

@@ -19,7 +19,13 @@ REVISION_LENGTH = 10
 NOT_ABOUT_PODS = (("replicas",), ("paused",), ("engine", "startupTimeout"))
 """Paths of the spec that restart nothing."""
 
-MEANT_WHEN_EMPTY = (("speculative", "ngram"), ("podTemplate",))
+MEANT_WHEN_EMPTY = (
+    ("speculative", "ngram"),
+    ("speculative", "nextn"),
+    ("cache", "hiCache"),
+    ("scheduling", "priority"),
+    ("podTemplate",),
+)
 """Paths where `{}` says something; elsewhere an empty object is the same as an absent one."""
 
 

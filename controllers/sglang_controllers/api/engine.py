@@ -5,26 +5,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sglang_controllers.api.duration import DURATION_PATTERN, duration_s
+from sglang_controllers.api.files import Word
+from sglang_controllers.api.hardware import Accelerator, CudaGraph, Memory, Parallelism
 from sglang_controllers.api.kubernetes import EnvVar, Quantity, Resources
 from sglang_controllers.api.model import Model, Rule, ShapedBy, each_once, list_map
 
 EnvEntry = Annotated[dict[str, Any], ShapedBy(EnvVar)]
 
 MAX_STARTUP_TIMEOUT_S = 24 * 3600
-
-
-class Accelerator(Model):
-    resource_name: str | None = Field(default=None, min_length=1, max_length=253)
-    """Extended resource to ask for, for example `amd.com/gpu`. Default `nvidia.com/gpu`."""
-
-    count: int | None = Field(default=None, ge=0, le=64)
-    """Accelerators of each pod. Default: `parallelism.tensor`. 0 runs the engine on the CPU."""
-
-
-class Parallelism(Model):
-    tensor: int | None = Field(default=None, ge=1, le=64)
-    """Accelerators that each share one part of the model's weights, usually 1, 2, 4 or 8.
-    Default 1."""
 
 
 def _startup_timeout_holds(engine: "Engine") -> bool:
@@ -37,9 +25,15 @@ def _startup_timeout_holds(engine: "Engine") -> bool:
 
 
 def _enough_accelerators(engine: "Engine") -> bool:
-    return not engine.accelerator.count or engine.accelerator.count >= (
-        engine.parallelism.tensor or 1
-    )
+    count, ranks = engine.accelerator.count, engine.parallelism
+    copies = 1 if ranks.dp_attention else ranks.data or 1
+    return not count or count >= (ranks.tensor or 1) * (ranks.pipeline or 1) * copies
+
+
+def _size(field: str) -> str:
+    """A size of `parallelism` in CEL, 1 when unset."""
+    path = f"self.parallelism.{field}"
+    return f"(has(self.parallelism) && has({path}) ? {path} : 1)"
 
 
 def _no_accelerator_in_resources(engine: "Engine") -> bool:
@@ -59,11 +53,24 @@ class Engine(Model):
     `python3 -m sglang.launch_server`."""
 
     accelerator: Accelerator = Field(default_factory=Accelerator)
-    """Accelerators of each engine pod. Default: one `nvidia.com/gpu` for each tensor-parallel
-    rank."""
+    """Accelerators of each engine pod. Default: one `nvidia.com/gpu` for each rank."""
 
     parallelism: Parallelism = Field(default_factory=Parallelism)
     """How the model is spread over the accelerators of a pod. Default: not at all."""
+
+    memory: Memory = Field(default_factory=Memory)
+    """How each accelerator's memory is divided."""
+
+    cuda_graph: CudaGraph = Field(default_factory=CudaGraph)
+    """Batches whose work is recorded once and replayed, which saves launch time."""
+
+    attention_backend: Word | None = None
+    """Kernels of the attention layers, for example `flashinfer`, `fa3` or `triton`. Default:
+    SGLang's choice for hardware and model."""
+
+    grammar_backend: Word | None = None
+    """What keeps answers to a JSON schema or grammar: `xgrammar`, `outlines`, `llguidance` or
+    `none`. Default `xgrammar`."""
 
     resources: Annotated[dict[str, Any], ShapedBy(Resources)] = Field(default_factory=dict)
 
@@ -81,7 +88,7 @@ class Engine(Model):
     extra_args: dict[str, Any] = Field(default_factory=dict, max_length=256)
     """SGLang arguments that have no field of their own, by flag without dashes: a string or
     number, true for a flag without a value, a list for several values, an object for JSON. For
-    example {mem-fraction-static: 0.8, trust-remote-code: true}."""
+    example {max-total-tokens: 20000, enable-cache-report: true}."""
 
     startup_timeout: str | None = Field(default=None, max_length=20)
     """How long an engine may load before it is restarted, in hours, minutes and seconds: `90s`,
@@ -100,12 +107,14 @@ class Engine(Model):
         ),
         Rule(
             field="accelerator.count",
-            message="must be at least spec.engine.parallelism.tensor"
-            " (one accelerator for each rank), or 0 to run on the CPU; remove it to get as many as"
+            message="must be at least tensor x pipeline x data of spec.engine.parallelism (without"
+            " data when dpAttention is true), or 0 to run on the CPU; remove it to get as many as"
             " needed",
             cel="!has(self.accelerator) || !has(self.accelerator.count) || "
             "self.accelerator.count == 0 || self.accelerator.count >= "
-            "(has(self.parallelism) && has(self.parallelism.tensor) ? self.parallelism.tensor : 1)",
+            f"{_size('tensor')} * {_size('pipeline')} * "
+            "(has(self.parallelism) && has(self.parallelism.dpAttention) && "
+            f"self.parallelism.dpAttention ? 1 : {_size('data')})",
             holds=_enough_accelerators,
         ),
         Rule(

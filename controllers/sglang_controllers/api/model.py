@@ -46,6 +46,16 @@ class Rule:
         return entry
 
 
+def above_zero(field: str, example: str) -> Rule:
+    """A rule and no minimum: the API server lets a whole 0 pass a minimum like 0.01."""
+    return Rule(
+        field=to_camel(field),
+        message=f"must be more than 0; write {example} or remove it",
+        cel=f"!has(self.{to_camel(field)}) || self.{to_camel(field)} > 0.0",
+        holds=lambda model: getattr(model, field) is None or getattr(model, field) > 0,
+    )
+
+
 class BrokenRulesError(ValueError):
     """Rules that a value breaks, in the order in which the model lists them."""
 

@@ -19,11 +19,23 @@ class Kind(StrEnum):
     VALUE = "value"
     """`--flag=<the field's value>`"""
 
+    LIST = "list"
+    """`--flag` and each item of the field as a token of its own; nothing for an empty list"""
+
+    JSON = "json"
+    """`--flag=<the object as JSON>`, its keys in SGLang's notation; nothing for an empty object"""
+
     SWITCH = "switch"
     """`--flag` when the field's value is `value`, else nothing"""
 
     PRESENCE = "presence"
-    """`--flag=<value>` when the field is there, even if empty"""
+    """`--flag=<value>` when the field is there, even if empty; `--flag` without a `value`"""
+
+    FOLDER = "folder"
+    """`--flag=<where the files of the field's source are in the engine's container>`"""
+
+    FOLDERS = "folders"
+    """`--flag` and `<name>=<folder>` for each item of the field"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +43,149 @@ class Setting:
     """`field` is its path below `spec`, `aliases` are other flags of the same argument.
 
     `within` names an object of the spec. The flag is the field's only while that object is there,
-    because other features use the flag too; empty: it is always the field's.
+    because other features use the flag too; empty: it is always the field's. `claims` are values
+    of the flag, in capitals, that are the field's even without that object.
     """
 
     field: str
     flag: str
     kind: Kind = Kind.VALUE
-    value: str = ""
+    value: str | bool = ""
     aliases: tuple[str, ...] = ()
     within: str = ""
+    claims: tuple[str, ...] = ()
 
 
 ENGINE_VERSION = "0.5.23"
 """The SGLang release that the table was checked with."""
 
 NGRAM = "speculative.ngram"
+EAGLE = "speculative.eagle"
+NEXTN = "speculative.nextn"
+STANDALONE = "speculative.standalone"
 
+DRAFTING = (EAGLE, NEXTN, STANDALONE)
+"""Members of the union that draft with a model, all with the same flags."""
+
+
+def _drafting(within: str) -> tuple[Setting, ...]:
+    return (
+        Setting(
+            f"{within}.draftModel.source",
+            "speculative-draft-model-path",
+            Kind.FOLDER,
+            aliases=("speculative-draft-model",),
+            within=within,
+        ),
+        Setting(f"{within}.numSteps", "speculative-num-steps", within=within),
+        Setting(f"{within}.topk", "speculative-eagle-topk", within=within),
+        Setting(f"{within}.numDraftTokens", "speculative-num-draft-tokens", within=within),
+    )
+
+
+# The order is the order of an engine's arguments: a moved line restarts engines.
 SETTINGS: tuple[Setting, ...] = (
+    Setting("model.dtype", "dtype"),
+    Setting("model.quantization", "quantization"),
+    Setting("model.kvCacheDtype", "kv-cache-dtype"),
+    Setting("model.trustRemoteCode", "trust-remote-code", Kind.SWITCH, value=True),
+    Setting("model.contextLength", "context-length"),
+    Setting("model.tokenizerPath", "tokenizer-path"),
+    Setting("model.chatTemplate", "chat-template"),
+    Setting("model.reasoningParser", "reasoning-parser"),
+    Setting("model.toolCallParser", "tool-call-parser"),
+    Setting("model.loraAdapters", "lora-paths", Kind.FOLDERS),
     Setting("engine.parallelism.tensor", "tp-size", aliases=("tensor-parallel-size",)),
+    Setting("engine.parallelism.pipeline", "pp-size", aliases=("pipeline-parallel-size",)),
+    Setting("engine.parallelism.data", "dp-size", aliases=("data-parallel-size",)),
+    Setting("engine.parallelism.dpAttention", "enable-dp-attention", Kind.SWITCH, value=True),
+    Setting("engine.parallelism.expert", "ep-size", aliases=("expert-parallel-size", "ep")),
+    Setting("engine.memory.fractionStatic", "mem-fraction-static"),
+    Setting("engine.cudaGraph.decode.backend", "cuda-graph-backend-decode"),
+    Setting("engine.cudaGraph.decode.maxBatchSize", "cuda-graph-max-bs-decode"),
+    Setting("engine.cudaGraph.decode.batchSizes", "cuda-graph-bs-decode", Kind.LIST),
+    Setting("engine.cudaGraph.prefill.backend", "cuda-graph-backend-prefill"),
+    Setting("engine.cudaGraph.prefill.maxBatchSize", "cuda-graph-max-bs-prefill"),
+    Setting("engine.cudaGraph.prefill.batchSizes", "cuda-graph-bs-prefill", Kind.LIST),
+    Setting("engine.attentionBackend", "attention-backend"),
+    Setting("engine.grammarBackend", "grammar-backend"),
     Setting("cache.eviction.policy", "radix-eviction-policy"),
+    Setting(
+        "cache.eviction.tlru",
+        "radix-eviction-policy-config",
+        Kind.JSON,
+        within="cache.eviction.tlru",
+    ),
+    Setting("cache.eviction.slru", "radix-eviction-policy-config", Kind.JSON),
     Setting("cache.pageSize", "page-size"),
+    Setting("cache.prefixCaching", "disable-radix-cache", Kind.SWITCH, "disabled"),
+    Setting(
+        "cache.hiCache",
+        "enable-hierarchical-cache",
+        Kind.PRESENCE,
+        aliases=("enable-hicache",),
+    ),
+    Setting("cache.hiCache.sizeGB", "hicache-size"),
+    Setting("cache.hiCache.ratio", "hicache-ratio"),
+    Setting("cache.hiCache.writePolicy", "hicache-write-policy"),
+    Setting("cache.hiCache.ioBackend", "hicache-io-backend"),
+    Setting("cache.hiCache.memoryLayout", "hicache-mem-layout"),
+    Setting("cache.hiCache.storage.backend", "hicache-storage-backend"),
+    Setting("cache.hiCache.storage.prefetchPolicy", "hicache-storage-prefetch-policy"),
     Setting("scheduling.policy", "schedule-policy"),
     Setting("scheduling.overlap.mode", "disable-overlap-schedule", Kind.SWITCH, "disabled"),
-    Setting(NGRAM, "speculative-algorithm", Kind.PRESENCE, "NGRAM", within=NGRAM),
+    Setting("scheduling.conservativeness", "schedule-conservativeness"),
+    Setting("scheduling.maxRunningRequests", "max-running-requests"),
+    Setting("scheduling.maxQueuedRequests", "max-queued-requests"),
+    Setting("scheduling.chunkedPrefillSize", "chunked-prefill-size"),
+    Setting("scheduling.priority", "enable-priority-scheduling", Kind.PRESENCE),
+    Setting("scheduling.priority.default", "default-priority-value"),
+    Setting(
+        "scheduling.priority.order",
+        "schedule-low-priority-values-first",
+        Kind.SWITCH,
+        "low-first",
+    ),
+    Setting(
+        "scheduling.priority.preemption", "disable-priority-preemption", Kind.SWITCH, "disabled"
+    ),
+    Setting("scheduling.priority.preemptionThreshold", "priority-scheduling-preemption-threshold"),
+    Setting(
+        NGRAM,
+        "speculative-algorithm",
+        Kind.PRESENCE,
+        "NGRAM",
+        within=NGRAM,
+        claims=("NGRAM",),
+    ),
     Setting("speculative.ngram.numDraftTokens", "speculative-num-draft-tokens", within=NGRAM),
     Setting("speculative.ngram.maxTrieDepth", "speculative-ngram-max-trie-depth"),
     Setting("speculative.ngram.minBfsBreadth", "speculative-ngram-min-bfs-breadth"),
     Setting("speculative.ngram.maxBfsBreadth", "speculative-ngram-max-bfs-breadth"),
     Setting("speculative.ngram.matchType", "speculative-ngram-match-type"),
     Setting("speculative.ngram.capacity", "speculative-ngram-capacity"),
+    Setting(
+        f"{EAGLE}.algorithm", "speculative-algorithm", within=EAGLE, claims=("EAGLE", "EAGLE3")
+    ),
+    *_drafting(EAGLE),
+    Setting(
+        NEXTN,
+        "speculative-algorithm",
+        Kind.PRESENCE,
+        "NEXTN",
+        within=NEXTN,
+        claims=("NEXTN",),
+    ),
+    *_drafting(NEXTN),
+    Setting(
+        STANDALONE,
+        "speculative-algorithm",
+        Kind.PRESENCE,
+        "STANDALONE",
+        within=STANDALONE,
+        claims=("STANDALONE",),
+    ),
+    *_drafting(STANDALONE),
 )
 
 

@@ -1,14 +1,16 @@
 """The engine's pod template."""
 
 import math
-from typing import Any
+from typing import Any, assert_never
 
 from sglang_controllers import names
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
-from sglang_controllers.api.source import ClaimPath, ImagePath, OciImage, parse_source
+from sglang_controllers.api.source import ClaimPath, ImagePath, OciImage
 from sglang_controllers.arguments import engine_arguments
 from sglang_controllers.manifest import Manifest
+from sglang_controllers.mounts import Files, all_files
+from sglang_controllers.parallelism import devices
 from sglang_controllers.podtemplate import merged_template
 from sglang_controllers.resources.metadata import labels
 from sglang_controllers.resources.subject import Subject
@@ -111,7 +113,7 @@ def engine_image(spec: ClusterSpec) -> str:
 def accelerator(spec: ClusterSpec) -> tuple[str, int]:
     """Extended resource and how many of it each pod holds; 0 for none."""
     wanted = spec.engine.accelerator
-    count = spec.engine.parallelism.tensor or 1 if wanted.count is None else wanted.count
+    count = devices(spec) if wanted.count is None else wanted.count
     return wanted.resource_name or DEFAULT_ACCELERATOR, count
 
 
@@ -145,38 +147,44 @@ def _environment(spec: ClusterSpec) -> list[Manifest]:
 
 def _volumes(spec: ClusterSpec) -> list[Manifest]:
     size = spec.engine.shared_memory or DEFAULT_SHARED_MEMORY
-    volumes: list[Manifest] = [
+    return [
         {"name": "cache", "emptyDir": {}},
         {"name": "tmp", "emptyDir": {}},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
+        *(volume for files in all_files(spec) for volume in _volume(files)),
     ]
-    match parse_source(spec.model.source):
+
+
+def _volume(files: Files) -> list[Manifest]:
+    match files.source:
         case OciImage(reference):
-            volumes.append({"name": "model", "image": {"reference": reference}})
+            return [{"name": files.volume, "image": {"reference": reference}}]
         case ClaimPath(claim, _):
-            volumes.append(
-                {
-                    "name": "model",
-                    "persistentVolumeClaim": {"claimName": claim, "readOnly": True},
-                }
-            )
+            held = {"claimName": claim, "readOnly": True}
+            return [{"name": files.volume, "persistentVolumeClaim": held}]
         case ImagePath():
-            pass
-    return volumes
+            return []
+        case _:
+            assert_never(files.source)
 
 
 def _mounts(spec: ClusterSpec) -> list[Manifest]:
-    mounts: list[Manifest] = [
+    return [
         {"name": "cache", "mountPath": names.CACHE_MOUNT},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  the container's own
         {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
+        *(mount for files in all_files(spec) for mount in _mount(files)),
     ]
-    match parse_source(spec.model.source):
+
+
+def _mount(files: Files) -> list[Manifest]:
+    mount = {"name": files.volume, "mountPath": files.mount, "readOnly": True}
+    match files.source:
         case OciImage():
-            mounts.append({"name": "model", "mountPath": names.MODEL_MOUNT, "readOnly": True})
+            return [mount]
         case ClaimPath(_, path):
-            mount = {"name": "model", "mountPath": names.MODEL_MOUNT, "readOnly": True}
-            mounts.append(mount | ({"subPath": path} if path else {}))
+            return [mount | ({"subPath": path} if path else {})]
         case ImagePath():
-            pass
-    return mounts
+            return []
+        case _:
+            assert_never(files.source)

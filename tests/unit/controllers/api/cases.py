@@ -3,90 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
-MODEL: dict[str, Any] = {"source": "oci://registry.example.com/smollm2:v1"}
+from tests.unit.controllers.api.good import GOOD
+from tests.unit.controllers.api.specs import MODEL, a_spec, drafting, engine, ngram, template
 
-
-def a_spec(**fields: Any) -> dict[str, Any]:
-    """The smallest spec, with `fields` on top."""
-    return {"model": dict(MODEL), **fields}
-
-
-def ngram(**fields: Any) -> dict[str, Any]:
-    return a_spec(speculative={"ngram": fields})
-
-
-def engine(**fields: Any) -> dict[str, Any]:
-    return a_spec(engine=fields)
-
-
-def template(*containers: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return a_spec(podTemplate={"spec": {"containers": list(containers), **fields}})
-
-
-GOOD: dict[str, dict[str, Any]] = {
-    "the smallest": a_spec(),
-    "a claim's root": a_spec(model={"source": "pvc://models"}),
-    "a claim's folder": a_spec(model={"source": "pvc://models.v2/chat/smollm2"}),
-    "a folder of the image": a_spec(model={"source": "image:///models/smollm2"}),
-    "an image by digest": a_spec(
-        model={"source": f"oci://localhost:5000/team/smollm2@sha256:{'0' * 64}"}
-    ),
-    "an image without a registry": a_spec(model={"source": "oci://smollm2:dev"}),
-    "a served name with a slash": a_spec(model={**MODEL, "servedName": "team/SmolLM2-135M"}),
-    "no engines": a_spec(replicas=0, paused=True),
-    "the CPU": engine(accelerator={"count": 0}, parallelism={"tensor": 2}),
-    "another accelerator": engine(accelerator={"resourceName": "amd.com/gpu", "count": 8}),
-    "everything of an engine": engine(
-        version="0.5.23",
-        image="registry.example.com/sglang:v0.5.23",
-        accelerator={"resourceName": "nvidia.com/gpu", "count": 4},
-        parallelism={"tensor": 4},
-        resources={"requests": {"cpu": 4, "memory": "64Gi"}, "limits": {"memory": "1.5Ti"}},
-        sharedMemory="16Gi",
-        env=[
-            {"name": "A", "value": ""},
-            {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
-            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-        ],
-        extraArgs={
-            "mem-fraction-static": 0.8,
-            "max-running-requests": 64,
-            "trust-remote-code": True,
-            "attention-backend": "flashinfer",
-            "lora-paths": ["a=/lora/a", "b=/lora/b"],
-            "json-model-override-args": {"rope_scaling": {"factor": 2.0}},
-        },
-        startupTimeout="1h30m",
-    ),
-    "cache and scheduling": a_spec(
-        cache={"eviction": {"policy": "slru"}, "pageSize": 16},
-        scheduling={"policy": "lpm", "overlap": {"mode": "disabled"}},
-    ),
-    "empty objects": a_spec(
-        engine={}, cache={"eviction": {}}, scheduling={"overlap": {}}, speculative={}
-    ),
-    "n-grams with defaults": ngram(),
-    "n-grams with everything": ngram(
-        numDraftTokens=8,
-        maxTrieDepth=12,
-        minBfsBreadth=2,
-        maxBfsBreadth=2,
-        matchType="PROB",
-        capacity=100_000,
-    ),
-    "a pod template": a_spec(
-        podTemplate={
-            "metadata": {"annotations": {"example.com/team": "chat"}},
-            "spec": {
-                "nodeSelector": {"pool": "gpu"},
-                "containers": [
-                    {"name": "engine", "securityContext": {"readOnlyRootFilesystem": True}},
-                    {"name": "logs", "image": "busybox", "args": ["tail", "-f", "/dev/null"]},
-                ],
-            },
-        }
-    ),
-}
+__all__ = [
+    "BREAKS_A_RULE",
+    "BREAKS_A_TYPE",
+    "GOOD",
+    "MODEL",
+    "Bad",
+    "a_spec",
+    "drafting",
+    "engine",
+    "ngram",
+    "template",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +52,76 @@ BREAKS_A_RULE: dict[str, Bad] = {
     "a timeout of days": Bad(engine(startupTimeout="24h1s"), TIMEOUT, "at most 24h"),
     "fewer accelerators than ranks": Bad(
         engine(accelerator={"count": 2}, parallelism={"tensor": 4}), COUNT, "at least"
+    ),
+    "fewer accelerators than copies and stages": Bad(
+        engine(accelerator={"count": 4}, parallelism={"tensor": 2, "data": 2, "pipeline": 2}),
+        COUNT,
+        "tensor x pipeline x data",
+    ),
+    "no memory": Bad(
+        engine(memory={"fractionStatic": 0}), "spec.engine.memory.fractionStatic", "write 0.85"
+    ),
+    "a hierarchy of nothing": Bad(
+        a_spec(cache={"hiCache": {"ratio": 0}}), "spec.cache.hiCache.ratio", "write 2"
+    ),
+    "an adapter from a hub": Bad(
+        a_spec(model={**MODEL, "loraAdapters": [{"name": "a", "source": "team/a"}]}),
+        "spec.model.loraAdapters[0].source",
+        'write "oci://',
+    ),
+    "a draft model from a hub": Bad(
+        drafting("standalone", draftModel={"source": "Qwen/Qwen3-0.6B"}),
+        "spec.speculative.standalone.draftModel.source",
+        'write "oci://',
+    ),
+    "two ways to draft": Bad(
+        a_spec(speculative={"ngram": {}, "nextn": {}}), "spec.speculative", "remove all but one"
+    ),
+    "half a shape": Bad(
+        drafting("nextn", numSteps=3), "spec.speculative.nextn.numSteps", "chosen together"
+    ),
+    "a tree without a size": Bad(
+        drafting("eagle", algorithm="EAGLE", numSteps=3, topk=4),
+        "spec.speculative.eagle.numSteps",
+        "chosen together",
+    ),
+    "a shape without steps": Bad(
+        drafting("eagle", algorithm="EAGLE", topk=4), "spec.speculative.eagle", "set all"
+    ),
+    "settings for another policy": Bad(
+        a_spec(cache={"eviction": {"policy": "lru", "slru": {"protectedThreshold": 4}}}),
+        "spec.cache.eviction.slru",
+        "policy: slru",
+    ),
+    "a tail-optimized policy without settings": Bad(
+        a_spec(cache={"eviction": {"policy": "tlru"}}), "spec.cache.eviction.tlru", "set both"
+    ),
+    "settings without a policy": Bad(
+        a_spec(cache={"eviction": {"tlru": {"threshold": 4096}}}),
+        "spec.cache.eviction.tlru",
+        "set both",
+    ),
+    "a threshold below the estimate": Bad(
+        a_spec(
+            cache={
+                "eviction": {
+                    "policy": "tlru",
+                    "tlru": {"threshold": 512, "nextPromptEstimate": 512},
+                }
+            }
+        ),
+        "spec.cache.eviction.tlru.threshold",
+        "more than nextPromptEstimate",
+    ),
+    "a hierarchy without prefixes": Bad(
+        a_spec(cache={"hiCache": {}, "prefixCaching": "disabled"}),
+        "spec.cache.hiCache",
+        "needs prefix caching",
+    ),
+    "priorities with a policy that ignores them": Bad(
+        a_spec(scheduling={"policy": "lpm", "priority": {}}),
+        "spec.scheduling.priority",
+        "fcfs and lof",
     ),
     "accelerators among resources": Bad(
         engine(resources={"limits": {"nvidia.com/gpu": 1}}),
@@ -193,8 +194,47 @@ BREAKS_A_TYPE: dict[str, Bad] = {
     "arguments as a list": Bad(
         engine(extraArgs=["--trust-remote-code"]), "spec.engine.extraArgs", ""
     ),
-    "an eviction policy that needs settings": Bad(
-        a_spec(cache={"eviction": {"policy": "tlru"}}), "spec.cache.eviction.policy", '"slru"'
+    "an eviction policy that is not there": Bad(
+        a_spec(cache={"eviction": {"policy": "fifo"}}), "spec.cache.eviction.policy", '"slru"'
+    ),
+    "a number format that is not there": Bad(
+        a_spec(model={**MODEL, "dtype": "fp8"}), "spec.model.dtype", '"bfloat16"'
+    ),
+    "two adapters of one name": Bad(
+        a_spec(
+            model={
+                **MODEL,
+                "loraAdapters": [
+                    {"name": "a", "source": "pvc://a"},
+                    {"name": "a", "source": "pvc://b"},
+                ],
+            }
+        ),
+        "spec.model.loraAdapters",
+        "",
+    ),
+    "an adapter whose name is a path": Bad(
+        a_spec(model={**MODEL, "loraAdapters": [{"name": "a/b", "source": "pvc://a"}]}),
+        "spec.model.loraAdapters[0].name",
+        "",
+    ),
+    "more memory than there is": Bad(
+        engine(memory={"fractionStatic": 1.5}), "spec.engine.memory.fractionStatic", "1"
+    ),
+    "a batch of nothing": Bad(
+        engine(cudaGraph={"decode": {"batchSizes": [0]}}),
+        "spec.engine.cudaGraph.decode.batchSizes[0]",
+        "1",
+    ),
+    "a backend with a space": Bad(
+        engine(attentionBackend="fa3 "), "spec.engine.attentionBackend", ""
+    ),
+    "a draft head of no kind": Bad(drafting("eagle"), "spec.speculative.eagle.algorithm", ""),
+    "a small model that is not there": Bad(
+        drafting("standalone"), "spec.speculative.standalone.draftModel", ""
+    ),
+    "a store of no kind": Bad(
+        a_spec(cache={"hiCache": {"storage": {}}}), "spec.cache.hiCache.storage.backend", ""
     ),
     "a page of nothing": Bad(a_spec(cache={"pageSize": 0}), "spec.cache.pageSize", "1"),
     "a scheduling policy that dies": Bad(

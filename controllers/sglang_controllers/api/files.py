@@ -1,0 +1,133 @@
+"""`spec.model`: the files that are served, and how they are read."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from sglang_controllers.api.model import Model, Rule, each_once, list_map
+from sglang_controllers.api.source import (
+    CLAIM_PATTERN,
+    FORMS,
+    IMAGE_PATH_PATTERN,
+    OCI_PATTERN,
+    PARENT_PATTERN,
+    parse_source,
+)
+
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=64)]
+"""A name out of a list that SGLang's versions and plugins extend: checked against the list of the
+engine's version, not by the CRD."""
+
+Path = Annotated[str, Field(pattern=r"^\S+$", max_length=512)]
+
+
+class Dtype(StrEnum):
+    AUTO = "auto"
+    HALF = "half"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT = "float"
+    FLOAT32 = "float32"
+
+
+class KvCacheDtype(StrEnum):
+    AUTO = "auto"
+    BF16 = "bf16"
+    BFLOAT16 = "bfloat16"
+    FP8_E4M3 = "fp8_e4m3"
+    FP8_E5M2 = "fp8_e5m2"
+    MXFP8 = "mxfp8"
+    NVFP4 = "nvfp4"
+    FP4_MX_BLOCK16 = "fp4_mx_block16"
+
+
+def _source_holds(files: Any) -> bool:
+    try:
+        parse_source(files.source)
+    except ValueError:
+        return False
+    return True
+
+
+SOURCE_RULE = Rule(
+    field="source",
+    message=FORMS,
+    seen="source",
+    cel=f"(self.source.matches(r'{OCI_PATTERN}') || self.source.matches(r'{CLAIM_PATTERN}')"
+    f" || self.source.matches(r'{IMAGE_PATH_PATTERN}'))"
+    f" && !self.source.matches(r'{PARENT_PATTERN}')",
+    holds=_source_holds,
+)
+
+
+class LoraAdapter(Model):
+    """A LoRA adapter that the engine loads when it starts."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)
+    """Name under which clients ask for it: `<served name>:<name>`."""
+
+    source: str = Field(max_length=512)
+    """Where its files are: `oci://IMAGE` or `pvc://CLAIM/PATH`, mounted at `/lora/<name>`, or
+    `image:///PATH`, a folder that is in the engine's container already, also one below the model
+    at `/model`."""
+
+    rules = (SOURCE_RULE,)
+
+
+class DraftModel(Model):
+    """A small model that drafts the tokens."""
+
+    source: str = Field(max_length=512)
+    """Where its files are: `oci://IMAGE` or `pvc://CLAIM/PATH`, mounted at `/draft-model`, or
+    `image:///PATH`, a folder that is in the engine's container already."""
+
+    rules = (SOURCE_RULE,)
+
+
+class ModelFiles(Model):
+    source: str = Field(max_length=512)
+    """Where the model's files are. `oci://IMAGE` mounts an OCI image as a volume (Kubernetes 1.35,
+    or 1.33 with the feature ImageVolume on), `pvc://CLAIM/PATH` a claim of this namespace,
+    read-only, and `image:///PATH` is a folder inside the engine's image."""
+
+    served_name: str | None = Field(default=None, pattern=r"^[^:\s]+$", max_length=256)
+    """Name under which clients ask for the model. Default: the cluster's name."""
+
+    dtype: Annotated[Dtype | None, Field(strict=False)] = None
+    """Number format of weights and activations. Default `auto`: the checkpoint's, with float32
+    lowered to float16."""
+
+    quantization: Word | None = None
+    """How the weights are quantized, for example `fp8`, `awq` or `w4afp8`. Default: what the
+    checkpoint says."""
+
+    kv_cache_dtype: Annotated[KvCacheDtype | None, Field(strict=False)] = None
+    """Number format of the KV cache. Formats of 8 and 4 bits hold more tokens and need an
+    accelerator that has them. Default `auto`: the model's."""
+
+    trust_remote_code: bool | None = None
+    """True runs Python code that comes with the model's files. Default false."""
+
+    context_length: int | None = Field(default=None, ge=1, le=100_000_000)
+    """Most tokens of a request, prompt and answer together. Default: the model's own limit."""
+
+    tokenizer_path: Path | None = None
+    """Folder of the tokenizer in the engine's container. Default: the model's."""
+
+    chat_template: Path | None = None
+    """Name of one of SGLang's chat templates, or a file in the engine's container, for example
+    `/model/chat.jinja`. Default: the model's own."""
+
+    reasoning_parser: Word | None = None
+    """Splits thoughts from answers, for example `qwen3` or `deepseek-r1`. Default: off."""
+
+    tool_call_parser: Word | None = None
+    """Reads tool calls out of answers, for example `qwen3_coder` or `glm`. Default: off."""
+
+    lora_adapters: Annotated[list[LoraAdapter], each_once("name")] = Field(
+        default_factory=list, max_length=32, json_schema_extra=list_map("name")
+    )
+    """LoRA adapters served beside the model. Default: none."""
+
+    rules = (SOURCE_RULE,)
