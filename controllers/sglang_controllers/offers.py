@@ -9,6 +9,9 @@ from sglang_controllers.api.choices import CHOICES
 from sglang_controllers.api.problems import shown
 from sglang_controllers.api.settings import ENGINE_VERSION, SETTINGS, Kind, field_value
 
+NEARLY = 0.8
+"""Likeness from which a value is taken for a slip of another one. Backends have similar names."""
+
 
 def known_engine(spec: ClusterSpec) -> bool:
     """False when the image may hold another SGLang, or plugins with flags of their own."""
@@ -33,7 +36,7 @@ def choice_problem(flag: str, value: Any) -> str | None:
         return None
     for item in value if isinstance(value, list) else [value]:
         if str(item) not in offered:
-            close = difflib.get_close_matches(str(item), offered, n=1)
+            close = difflib.get_close_matches(str(item), offered, n=1, cutoff=NEARLY)
             fix = f'write "{close[0]}"' if close else "write one of them"
             listed = ", ".join(offered)
             return f"got {shown(item)}; SGLang {ENGINE_VERSION} offers {listed}; {fix}"

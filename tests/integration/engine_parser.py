@@ -2,7 +2,8 @@
 
 Each line of the input is a JSON list of arguments, each line of the output a JSON object:
 `refused` says why SGLang would not start an engine with them (on the CPU, without loading the
-model), or is null; `read` is what SGLang makes of them. The first line of the output describes
+model), or is null; `read` is what SGLang makes of them. A list that begins with `parse` is only
+parsed. The first line of the output describes
 the parser: the flags of each argument, and what they take.
 """
 
@@ -64,8 +65,17 @@ def resolved(arguments: list[str]) -> dict[str, Any]:
     return values
 
 
+def parsed(arguments: list[str]) -> dict[str, Any]:
+    """The arguments as SGLang's parser reads them, before any check."""
+    parser = argparse.ArgumentParser()
+    sglang_arguments.ServerArgs.add_cli_args(parser)
+    return vars(parser.parse_args(arguments))
+
+
 def answer(arguments: list[str]) -> dict[str, Any]:
     try:
+        if arguments[:1] == ["parse"]:
+            return {"refused": None, "read": parsed(arguments[1:])}
         return {"refused": None, "read": resolved(arguments)}
     except Exception as refusal:  # noqa: BLE001  SGLang refuses with any of them
         return {"refused": f"{type(refusal).__name__}: {refusal}", "read": {}}

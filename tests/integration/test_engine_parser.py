@@ -19,7 +19,10 @@ from sglang_controllers.api.flags import FLAGS, Takes
 from sglang_controllers.api.scheduling import SchedulingPolicy
 from sglang_controllers.api.settings import RESERVED, SETTINGS, Kind, field_value
 from sglang_controllers.arguments import argument_problems, engine_arguments
+from sglang_controllers.convert import converted
+from sglang_controllers.convert.command import launch_command
 from tests.unit.controllers.api.strategies import specs
+from tests.unit.controllers.convert.test_conversion import COMMANDS
 from tests.unit.controllers.test_contradictions import ACCEPTED, REFUSED
 
 CACHE = Path(os.environ.get("SGLANG_OPERATOR_CACHE") or Path.home() / ".cache" / "sglang-operator")
@@ -323,3 +326,37 @@ def test_what_is_called_a_contradiction_is_one_to_sglang(
 )
 def test_what_is_called_no_contradiction_is_none_to_sglang(engine: Engine, name: str) -> None:
     assert engine.read(ACCEPTED[name])["refused"] is None
+
+
+CONVERTED = {
+    "host",
+    "port",
+    "model_path",
+    "served_model_name",
+    "speculative_draft_model_path",
+    "enable_metrics",
+    "api_key",
+}
+"""Arguments that are the operator's, or say where files are."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_converted_command_is_the_same_to_sglangs_parser(engine: Engine, command: str) -> None:
+    spec = parse_spec(converted(command).manifest["spec"])
+
+    before = engine.ask(("parse", *as_sglang_spells(launch_command(command).arguments)))
+    after = engine.ask(("parse", *engine_arguments(spec, cluster_name="chat")))
+
+    assert (before["refused"], after["refused"]) == (None, None)
+    assert same(after["read"]) == same(before["read"])
+
+
+def as_sglang_spells(arguments: list[str]) -> list[str]:
+    """SGLang's own parser does not know -tp, which people write."""
+    return ["--tp-size" if argument == "-tp" else argument for argument in arguments]
+
+
+def same(read: dict[str, Any]) -> dict[str, Any]:
+    """What does not differ: SGLang reads names of algorithms in small letters, too."""
+    kept = {name: value for name, value in read.items() if name not in CONVERTED}
+    return kept | {"speculative_algorithm": (kept["speculative_algorithm"] or "").upper()}
