@@ -33,6 +33,9 @@ NOT_WITH_PIPELINE: Flags = (
     ("moe-dp-size", lambda size: size != 1),  # parallel_hook.py, handle_context_parallelism
     ("moe-data-parallel-size", lambda size: size != 1),
 )
+NOT_WITH_GROUPS: Flags = (
+    ("enable-lmcache", bool),  # kv_cache_hook.py, handle_cache_compatibility
+)
 NOT_WITH_HICACHE: Flags = (
     ("enable-lmcache", bool),  # kv_cache_hook.py, handle_cache_compatibility
     ("enable-unified-cache-external-linker", bool),  # hicache_hook.py, handle_hicache
@@ -81,6 +84,22 @@ def _attention(spec: ClusterSpec) -> Iterator[str]:
             f"spec.engine.parallelism.tensor: got {ranks}; must be a multiple of the attention's "
             f"data parallel size {groups}; change one of them"
         )
+    if groups > 1:
+        yield from excluded(spec, "engine.parallelism.dpAttention", NOT_WITH_GROUPS)
+        return
+    extra = spec.engine.extra_args
+    alone = extra.get("moe-a2a-backend", "none") == "none"  # validation_hook.py
+    needy = [
+        # overrides.py, _dp_lm_head_validation; a single rank just ignores it
+        *(["enable-dp-lm-head"] if replicas(spec) > 1 else []),
+        *(["enable-two-batch-overlap"] if alone else []),
+    ]
+    for flag in needy:
+        if extra.get(flag) is True:
+            yield (
+                f"{EXTRA}.{flag}: got true; it needs spec.engine.parallelism.dpAttention with data "
+                "of at least 2; write them or remove it"
+            )
 
 
 def _experts(spec: ClusterSpec) -> Iterator[str]:

@@ -49,6 +49,21 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "spec.engine.parallelism.tensor: got 4;",
         "multiple",
     ),
+    "attention groups with LMCache": (
+        with_flags({"enable-lmcache": True}, engine=ranks(tensor=2, data=2, dpAttention=True)),
+        "spec.engine.parallelism.dpAttention: excludes spec.engine.extraArgs.enable-lmcache",
+        "remove one",
+    ),
+    "a split head without attention groups": (
+        with_flags({"enable-dp-lm-head": True}, engine=ranks(data=2)),
+        "spec.engine.extraArgs.enable-dp-lm-head: got true;",
+        "needs spec.engine.parallelism.dpAttention",
+    ),
+    "two batches at a time without attention groups": (
+        with_flags({"enable-two-batch-overlap": True}),
+        "spec.engine.extraArgs.enable-two-batch-overlap: got true;",
+        "needs spec.engine.parallelism.dpAttention",
+    ),
     "expert groups that do not divide the ranks": (
         a_spec(engine=ranks(tensor=4, expert=3)),
         "spec.engine.parallelism.expert: got 3;",
@@ -279,6 +294,10 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "attention groups in SGLang's newer spelling": with_flags(
         {"attn-dp-size": 4}, engine=ranks(tensor=4)
     ),
+    "a split head with attention groups": with_flags(
+        {"enable-dp-lm-head": True}, engine=ranks(tensor=2, data=2, dpAttention=True)
+    ),
+    "a split head on one rank": with_flags({"enable-dp-lm-head": True}),
     "experts on every rank": a_spec(engine=ranks(tensor=4, expert=4)),
     "chunks of whole pages": a_spec(scheduling={"chunkedPrefillSize": 8192}, **PAGES),
     "chunks switched off": a_spec(scheduling={"chunkedPrefillSize": -1}, **PAGES),

@@ -52,6 +52,7 @@ MODELS = st.fixed_dictionaries(
     optional={
         "servedName": st.just("a/b"),
         "dtype": one_of(Dtype),
+        "quantization": st.sampled_from(["w8a8_int8", "compressed-tensors"]),
         "kvCacheDtype": st.sampled_from(["auto", "bf16", "bfloat16"]),
         "trustRemoteCode": st.booleans(),
         "contextLength": st.integers(16, 512),
