@@ -20,12 +20,10 @@ CPU_ENGINE: Manifest = {
     "sharedMemory": "256Mi",
     "extraArgs": {
         "device": "cpu",
-        "attention-backend": "intel_amx",
-        "dtype": "float32",
         "max-total-tokens": 4096,
-        "max-running-requests": 8,
         "sleep-on-idle": True,
     },
+    "attentionBackend": "intel_amx",
 }
 
 
@@ -118,11 +116,12 @@ def wait_for(
 def a_cluster(name: str, engine: Manifest | None = None, **spec: Any) -> Manifest:
     """An SGLangCluster with the CPU engine and a tiny model; `engine` adds to its settings."""
     whole = deepcopy(CPU_ENGINE) | (engine or {})
+    model = {"source": MODEL, "dtype": "float32"} | spec.pop("model", {})
     return {
         "apiVersion": "sglang.dev/v1alpha1",
         "kind": "SGLangCluster",
         "metadata": {"name": name},
-        "spec": {"replicas": 1, "model": {"source": MODEL}, "engine": whole, **spec},
+        "spec": {"replicas": 1, "model": model, "engine": whole, **spec},
     }
 
 

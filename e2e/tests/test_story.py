@@ -18,7 +18,11 @@ def story(namespace: Namespace) -> Namespace:
         a_cluster(
             NAME,
             cache={"eviction": {"policy": "lfu"}},
-            scheduling={"policy": "lpm", "overlap": {"mode": "disabled"}},
+            scheduling={
+                "policy": "lpm",
+                "overlap": {"mode": "disabled"},
+                "maxRunningRequests": 8,
+            },
             speculative={"ngram": {"numDraftTokens": 8, "capacity": 100000}},
         )
     )
@@ -52,6 +56,9 @@ def test_the_settings_of_the_manifest_are_in_the_real_engine(story: Namespace) -
     assert info["radix_eviction_policy"] == "lfu"
     assert info["schedule_policy"] == "lpm"
     assert info["disable_overlap_schedule"] is True
+    assert info["max_running_requests"] == 8
+    assert info["attention_backend"] == "intel_amx"
+    assert info["dtype"] == "float32"
     assert info["speculative_algorithm"] == "NGRAM"
     assert info["speculative_num_draft_tokens"] == 8
     assert info["speculative_ngram_capacity"] == 100000

@@ -4,12 +4,14 @@ import argparse
 import asyncio
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from sglang_controllers.api.schema import crd_yaml
+from sglang_controllers.convert import ConvertError, as_yaml, converted
 from sglang_operator import logs
 from sglang_operator.kube import NotConfiguredError
 from sglang_operator.options import PREFIX, UsageError, add_options, settings_of
@@ -18,7 +20,7 @@ from sglang_operator.run import Operator, PartEndedError, PortTakenError
 
 log = logging.getLogger(__name__)
 
-MISTAKES = (UsageError, RenderError, NotConfiguredError, PortTakenError)
+MISTAKES = (UsageError, RenderError, ConvertError, NotConfiguredError, PortTakenError)
 """What a user can put right: told in words, without a traceback."""
 
 
@@ -31,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _run(options)
             case "render":
                 sys.stdout.write(render(_text(options.file)))
+            case "convert":
+                sys.stdout.write(as_yaml(converted(_command(options.launch), options.name)))
             case "crds":
                 sys.stdout.write(crd_yaml())
             case _:
@@ -60,6 +64,16 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     shown.add_argument(
         "-f", "--file", required=True, metavar="FILE", help="YAML file, - for standard input"
     )
+    convert = commands.add_parser(
+        "convert", help="print the SGLangCluster that runs what a launch command of SGLang runs"
+    )
+    convert.add_argument("--name", help="name of the cluster (default: like the model)")
+    convert.add_argument(
+        "launch",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="the command, in quotes or not; - or nothing: from standard input",
+    )
     commands.add_parser("crds", help="print the CustomResourceDefinition")
     commands.add_parser("version", help="print the version")
     return whole
@@ -79,6 +93,13 @@ def _run(options: argparse.Namespace) -> int:
         return 1
     log.info("stopped")
     return 0
+
+
+def _command(words: Sequence[str]) -> str:
+    """A quoted command is one word, and its own quotes count."""
+    if not words or list(words) == ["-"]:
+        return _text("-")
+    return words[0] if len(words) == 1 else shlex.join(words)
 
 
 def _text(file: str) -> str:

@@ -19,9 +19,12 @@ Schema = dict[str, Any]
 ENGINE_TESTED = frozenset(
     {
         "model.source",
+        "model.dtype",
+        "engine.attentionBackend",
         "cache.eviction.policy",
         "scheduling.policy",
         "scheduling.overlap.mode",
+        "scheduling.maxRunningRequests",
         "speculative.ngram",
         "speculative.ngram.numDraftTokens",
         "speculative.ngram.capacity",

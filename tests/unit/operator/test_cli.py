@@ -254,3 +254,25 @@ def test_a_health_port_that_is_taken_is_told(
         assert cli.main(["run", f"--health-port={port}"]) == 1
 
     assert f"cannot listen on port {port}" in capsys.readouterr().err
+
+
+LAUNCH = "python -m sglang.launch_server --model-path /models/m --tp 2 --trust-remote-code"
+
+
+@pytest.mark.parametrize("words", [[LAUNCH], LAUNCH.split()], ids=["quoted", "as words"])
+def test_convert_prints_a_cluster_that_render_takes(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["convert", "--name", "chat", *words]) == 0
+    printed = capsys.readouterr().out
+    file = tmp_path / "cluster.yaml"
+    file.write_text(printed)
+
+    assert yaml.safe_load(printed)["spec"]["engine"]["parallelism"]["tensor"] == 2
+    assert cli.main(["render", "-f", str(file)]) == 0
+
+
+def test_convert_refuses_a_misspelt_argument_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["convert", f"{LAUNCH} --radix-eviction-polcy lfu"]) == 1
+
+    assert '"--radix-eviction-policy"' in capsys.readouterr().err
