@@ -35,7 +35,7 @@ def a_pod(revision: str = "r1", name: str = "pod-1", **status: Any) -> Manifest:
             "name": name,
             "namespace": "team",
             "uid": f"uid-{name}",
-            "creationTimestamp": "2026-11-29T11:30:00Z",
+            "creationTimestamp": "2026-11-29T12:00:00Z",
             "labels": {
                 names.CLUSTER_LABEL: "chat",
                 names.ROLE_LABEL: "unified",

@@ -30,6 +30,8 @@ class World:
         self.children: dict[ObjectKey, Manifest] = {}
         self.pods: list[Manifest] = []
         self.behaviour: Callable[[str], str] = lambda _revision: GOOD
+        self.unplaced = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+        self.quota = 1000
         self.serial = 0
         self.writes = 0
 
@@ -131,7 +133,17 @@ class World:
             for pod in mine[count:]:
                 _leave(pod)
             for _ in range(count - len(mine)):
-                self.pods.append(self._new_pod(revision))
+                refused = len(self.pods) >= self.quota
+                self._replica_failure(revision, refused)
+                if not refused:
+                    self.pods.append(self._new_pod(revision))
+
+    def _replica_failure(self, revision: str, refused: bool) -> None:
+        for key, live in self.children.items():
+            if key.kind == "Deployment" and revision_of(live) == revision:
+                live.setdefault("status", {})
+                _become(live, "ReplicaFailure", str(refused), self.now)
+                live["status"]["conditions"][0]["message"] = 'exceeded quota: "gpus"'
 
     def _new_pod(self, revision: str) -> Manifest:
         self.serial += 1
@@ -175,7 +187,7 @@ class World:
             _become(pod, "PodScheduled", "False", self.now)
             scheduled = pod["status"]["conditions"][0]
             scheduled["reason"] = "Unschedulable"
-            scheduled["message"] = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+            scheduled["message"] = self.unplaced
 
     def _pending_change(self) -> bool:
         """Something moves by itself: a pod that leaves, starts, or waits for its patience to end."""

@@ -43,6 +43,12 @@ CONFIG_WAITS = frozenset(
     }
 )
 BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: ErrImagePull)?:? ?')
+ROOM = re.compile(
+    r"Insufficient |Too many pods|anti-affinity rules|free ports|topology spread constraints"
+    r"|cannot allocate all claims|exceed max volume count"
+)
+"""The scheduler's words for what the leaving of another pod can cure."""
+
 PREEMPTION = re.compile(r"[,.]? (preemption:|no new claims to deallocate)")
 IMAGE_EVENT = re.compile(r'image "(?P<image>[^"\s:]+(:[^"\s]+)?)"')
 """Kubelet's wording; engine and model images (OCI volumes) share it."""
@@ -65,7 +71,7 @@ def image_pull(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
             named = IMAGE_EVENT.search(waiting.get("message") or "")
             image = named["image"] if named else status.get("image") or status.get("name", "")
             return _image_finding(image, cause)
-    for event in _newest_first(events):
+    for event in _newest_first(events) if _being_made(pod) else ():
         message = event.get("message") or ""
         if event.get("reason") == "Failed" and "pull image" in message:
             named = IMAGE_EVENT.search(message)
@@ -110,8 +116,7 @@ def engine_exit(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
 
 
 def volume(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
-    del pod
-    for event in _newest_first(events):
+    for event in _newest_first(events) if _being_made(pod) else ():
         if event.get("reason") in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
             said = excerpt(event.get("message") or "")
             return Finding(
@@ -156,9 +161,9 @@ def unplaced(pod: Manifest) -> str | None:
 
 
 def lacks_room(pod: Manifest) -> bool:
-    """The pod would fit if others left: some resource is short, and nothing else is missing."""
+    """Whether some node would take the pod if another pod left it."""
     message = unplaced(pod)
-    return message is not None and "Insufficient " in message and "claim" not in message.lower()
+    return message is not None and ROOM.search(message) is not None
 
 
 def accelerators(pod: Manifest) -> dict[str, str]:
@@ -180,6 +185,14 @@ def _container_statuses(pod: Manifest) -> list[Manifest]:
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
     ]
+
+
+def _being_made(pod: Manifest) -> bool:
+    """No container has run yet. Later, events of the beginning tell of faults that have healed."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return all((status.get("state") or {}).get("waiting") for status in statuses) and not any(
+        status.get("lastState") for status in statuses
+    )
 
 
 def _newest_first(events: Sequence[Manifest]) -> list[Manifest]:

@@ -9,8 +9,8 @@ from sglang_controllers.manifest import Manifest
 def differs(wanted: Manifest, live: Manifest) -> bool:
     """True when a field of `wanted` is missing or different in `live`.
 
-    Fields that only `live` has are none of our business: the API server's defaults and what others
-    set. Owners are compared as a set: others may add theirs.
+    Fields and list items that only `live` has are none of our business: the API server's defaults
+    and what others set. Owners are compared as a set: others may add theirs.
     """
     owners = (live.get("metadata") or {}).get("ownerReferences") or []
     uids = {owner.get("uid") for owner in owners}
@@ -25,6 +25,10 @@ def _within(wanted: Any, live: Any) -> bool:
     if isinstance(wanted, Mapping):
         return isinstance(live, Mapping) and all(
             _within(value, live.get(key)) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list) and all(isinstance(item, Mapping) for item in wanted):
+        return isinstance(live, list) and all(
+            any(_within(item, seen) for seen in live) for item in wanted
         )
     if isinstance(wanted, list):
         return (

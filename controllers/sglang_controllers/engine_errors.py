@@ -7,6 +7,7 @@ patterns are those of SGLang 0.5.23 and the libraries under it.
 import re
 from typing import Any
 
+from sglang_controllers import names
 from sglang_controllers.reasons import Reason
 from sglang_controllers.redaction import excerpt
 
@@ -21,13 +22,18 @@ KILLED_WORKER = re.compile(r"died during initialization \(exit code: -9\)")
 NO_MODEL = re.compile(
     r"does not appear to have a file named config\.json|Repo id must|HFValidationError"
     r"|is not a local folder and is not a valid model identifier|Can't load the configuration of"
-    r"|Unrecognized model in|No such file or directory: '?/model"
+    r"|Unrecognized model in|No such file or directory: '?/(model|draft-model|lora)"
     r"|Cannot find any model weights|couldn't connect to|outgoing traffic has been disabled",
+)
+SOURCE_FIELDS = (
+    (names.DRAFT_MOUNT, "the draft model's source in spec.speculative"),
+    (names.LORA_MOUNT, "the adapter's source in spec.model.loraAdapters"),
 )
 ARGUMENT = re.compile(r"error: (?P<what>.+)$")
 ERROR_LINE = re.compile(
     r"^(?:\[.*?\] )?[\w.]*(Error|Exception|Exit|Interrupt)\b.*:.+|.*\berror: .+"
 )
+STAMP = re.compile(r"^\[[^\]]*\d\d:\d\d:\d\d[^\]]*\] ")
 AFTERMATH = re.compile(r"Received sigquit from a child process|kill_process_tree called|^Killed$")
 """What SGLang says of its own end once a worker process is gone: the cause stands before it."""
 
@@ -47,7 +53,12 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
             f"a process of container {container} was killed while it loaded the model, as the "
             "kernel does at a memory limit. Raise spec.engine.resources.limits.memory"
         )
-    if NO_MEMORY_ON_GPU.search(log) or NO_MEMORY_FOR_CACHE.search(log):
+    if NO_MEMORY_FOR_CACHE.search(log):
+        return Reason.OUT_OF_MEMORY, (
+            f"the weights leave too little memory for the KV cache: {said}. Raise "
+            "spec.engine.memory.fractionStatic, or use more or larger accelerators"
+        )
+    if NO_MEMORY_ON_GPU.search(log):
         return Reason.OUT_OF_MEMORY, (
             f"the engine has too little accelerator memory: {said}. Use more or larger "
             "accelerators, raise spec.engine.parallelism.tensor or lower "
@@ -60,7 +71,7 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
         )
     if NO_MODEL.search(log):
         return Reason.MODEL_NOT_FOUND, (
-            f"the engine finds no model at spec.model.source: {said}. It must be a folder with "
+            f"the engine finds no model at {_source_field(said)}: {said}. It must be a folder with "
             "config.json, tokenizer and weights"
         )
     how = f"exit code {code}" if code is not None else "an unknown exit code"
@@ -71,6 +82,14 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
         + (f": {said}" if said else " and left no message")
         + ". Its log: kubectl logs --previous"
     )
+
+
+def _source_field(line: str) -> str:
+    """The field behind the folder that a line of the log is about."""
+    for folder, field in SOURCE_FIELDS:
+        if folder in line:
+            return field
+    return "spec.model.source"
 
 
 def _refused_argument(log: str) -> str:
@@ -86,4 +105,5 @@ def _telling_line(log: str) -> str:
     stripped = (line.strip() for line in log.splitlines())
     lines = [line for line in stripped if line and not AFTERMATH.search(line)]
     errors = [line for line in lines if ERROR_LINE.match(line)]
-    return (errors or lines or [""])[-1]
+    # The time of a line is new with each crash of the same cause.
+    return STAMP.sub("", (errors or lines or [""])[-1])

@@ -16,9 +16,10 @@ from sglang_controllers.drift import differs
 from sglang_controllers.manifest import Manifest, ObjectKey, key_of
 from sglang_controllers.ownership import Taken, describe, is_ours, is_predecessors
 from sglang_controllers.plan import Apply, Delete, Plan
-from sglang_controllers.pods import condition, is_alive, is_ready, moment, revision_of
+from sglang_controllers.pods import condition, is_alive, is_over, is_ready, moment, revision_of
 from sglang_controllers.podtemplate import template_problems
 from sglang_controllers.reasons import Reason
+from sglang_controllers.refusals import QUOTA
 from sglang_controllers.resources.arguments_config_map import arguments_config_map
 from sglang_controllers.resources.deployment import deployment, deployment_step
 from sglang_controllers.resources.disruption_budget import disruption_budget
@@ -32,6 +33,9 @@ from sglang_controllers.status import Verdict, next_status
 
 LOOK_AGAIN_S = 10
 """While a cluster is not ready: events, which say why, are not watched but asked for."""
+
+GARBAGE_S = 60
+"""Garbage collection has reached the pods of a deleted Deployment by then."""
 
 DEPLOYMENT = "Deployment"
 CONFIG_MAP = "ConfigMap"
@@ -124,11 +128,20 @@ def _revision(raw: Mapping[str, object], snapshot: Snapshot, subject: Subject) -
     """The revision of a spec: the one it was given when its Deployment was made, if it has one."""
     whole = spec_hash(raw)
     taken: set[str] = set()
+    first = new_revision(whole, ())
     for live in _own_deployments(snapshot, subject):
-        if (live["metadata"].get("annotations") or {}).get(names.SPEC_HASH_ANNOTATION) == whole:
+        made_from = spec_hash_of(live)
+        # Without the annotation, which somebody has removed, the name is as good a witness.
+        if made_from == whole or (made_from is None and revision_of(live) == first.name):
             return Revision(revision_of(live), whole)
         taken.add(revision_of(live))
     return new_revision(whole, taken)
+
+
+def spec_hash_of(deployment_: Manifest) -> str | None:
+    annotations = deployment_["metadata"].get("annotations") or {}
+    found = annotations.get(names.SPEC_HASH_ANNOTATION)
+    return str(found) if found else None
 
 
 def _own_deployments(snapshot: Snapshot, subject: Subject) -> tuple[Manifest, ...]:
@@ -149,15 +162,30 @@ def _age(live: Manifest) -> tuple[str, str]:
 
 
 def _own_pods(snapshot: Snapshot, deployments: Iterable[Manifest]) -> tuple[Manifest, ...]:
-    """Pods of our Deployments, not of a deleted cluster with the same name."""
-    ours = {revision_of(live) for live in deployments}
-    return tuple(sorted((p for p in snapshot.pods if revision_of(p) in ours), key=_age))
+    """Pods of our Deployments, not of deleted ones that had the same name.
+
+    Such pods are older than the Deployment and about to be collected. Those that are still there
+    after GARBAGE_S were orphaned, and the Deployment has adopted them.
+    """
+    made = {
+        revision_of(live): moment(live["metadata"].get("creationTimestamp")) for live in deployments
+    }
+
+    def belongs(pod: Manifest) -> bool:
+        if revision_of(pod) not in made:
+            return False
+        since, born = made[revision_of(pod)], moment(pod["metadata"].get("creationTimestamp"))
+        if since is None or born is None or born >= since:
+            return True
+        return snapshot.now - since > timedelta(seconds=GARBAGE_S)
+
+    return tuple(sorted(filter(belongs, snapshot.pods), key=_age))
 
 
 def _step(
     desired: int,
     current: Current | None,
-    deployments: Iterable[Manifest],
+    deployments: tuple[Manifest, ...],
     pods: tuple[Manifest, ...],
     now: datetime,
 ) -> Step:
@@ -167,7 +195,8 @@ def _step(
         return next_step(desired, None, tuple(units.values()), no_room=False)
     name = current.revision.name
     new = units.pop(name, Units(name, 0, 0))
-    return next_step(desired, new, tuple(units.values()), no_room=_short_of_room(name, pods, now))
+    no_room = _short_of_room(name, pods, now) or _short_of_quota(name, deployments, now)
+    return next_step(desired, new, tuple(units.values()), no_room=no_room)
 
 
 def _units(live: Manifest, pods: Iterable[Manifest]) -> Units:
@@ -181,11 +210,24 @@ def _short_of_room(revision: str, pods: Iterable[Manifest], now: datetime) -> bo
     for pod in pods:
         if revision_of(pod) != revision or not is_alive(pod) or not lacks_room(pod):
             continue
-        scheduled = condition(pod, "PodScheduled") or {}
-        since = moment(scheduled.get("lastTransitionTime"))
-        if since is None or now - since >= timedelta(seconds=SURGE_PATIENCE_S):
+        if _lasts(condition(pod, "PodScheduled"), now):
             return True
     return False
+
+
+def _short_of_quota(revision: str, deployments: Iterable[Manifest], now: datetime) -> bool:
+    """A quota has kept a pod of the revision from being made for long enough."""
+    for live in deployments:
+        failure = condition(live, "ReplicaFailure")
+        if revision_of(live) == revision and failure and failure.get("status") == "True":
+            return QUOTA in (failure.get("message") or "") and _lasts(failure, now)
+    return False
+
+
+def _lasts(found: Manifest | None, now: datetime) -> bool:
+    """The condition has been so for SURGE_PATIENCE_S."""
+    since = moment((found or {}).get("lastTransitionTime"))
+    return since is None or now - since >= timedelta(seconds=SURGE_PATIENCE_S)
 
 
 def _actions(
@@ -216,24 +258,37 @@ def _actions(
             awaited.append(key)
         elif not is_ours(live, subject):
             taken.append(Taken(*key, describe(live)))
-        elif key.kind != CONFIG_MAP and differs(manifest, live):
+        elif key.kind == CONFIG_MAP:  # its data is immutable: labels and owner are left to mend
+            mended = {k: manifest[k] for k in ("apiVersion", "kind", "metadata")}
+            if differs(mended, live):
+                apply.append(Apply(mended, live["metadata"]["uid"], complete=False))
+        elif differs(manifest, live):
             apply.append(Apply(manifest, live["metadata"]["uid"], complete=True))
-    scaled, gone = _stepped(snapshot, subject, step, live_revisions)
+    whole = current.revision.spec_hash if current else None
+    scaled, gone = _stepped(snapshot, subject, step, live_revisions, whole)
     return Actions(
         tuple(create), (*apply, *scaled), gone, taken=tuple(taken), awaited=tuple(awaited)
     )
 
 
 def _stepped(
-    snapshot: Snapshot, subject: Subject, step: Step, live_revisions: Mapping[str, Manifest]
+    snapshot: Snapshot,
+    subject: Subject,
+    step: Step,
+    live_revisions: Mapping[str, Manifest],
+    whole: str | None,
 ) -> tuple[tuple[Apply, ...], tuple[Delete, ...]]:
-    """Scale existing Deployments; remove older ones that are empty, with their ConfigMap."""
+    """Scale existing Deployments; remove older ones that are empty, with their ConfigMap.
+
+    `whole` is the hash of the current spec, None when it cannot be run.
+    """
     new = (step.new,) if step.new else ()
     apply = []
     for units in (*new, *step.old):
         live = live_revisions.get(units.revision)
         if live:
-            manifest = deployment_step(live, subject, units.wanted)
+            made_from = whole if step.new and units is step.new else spec_hash_of(live)
+            manifest = deployment_step(subject, units.revision, units.wanted, made_from)
             if differs(manifest, live):
                 apply.append(Apply(manifest, live["metadata"]["uid"], complete=False))
     kept = {units.revision for units in new}
@@ -243,7 +298,7 @@ def _stepped(
         for units in step.old
         if step.new
         and units.wanted == 0
-        and not any(revision_of(pod) == units.revision for pod in snapshot.pods)
+        and not any(revision_of(p) == units.revision and not is_over(p) for p in snapshot.pods)
         and (live_revisions[units.revision].get("spec") or {}).get("replicas") == 0
     }
     gone = [

@@ -9,13 +9,29 @@ from sglang_controllers.manifest import Manifest
 
 
 def revision_of(manifest: Manifest) -> str:
-    return str((manifest["metadata"].get("labels") or {}).get(names.REVISION_LABEL, ""))
+    """The revision an object belongs to, empty when it has none.
+
+    It is read from where nobody can change it: a Deployment's selector, a ConfigMap's name. Labels
+    of these can be edited by hand. A pod has nothing but its label.
+    """
+    match manifest.get("kind"):
+        case "Deployment":
+            labels = ((manifest.get("spec") or {}).get("selector") or {}).get("matchLabels")
+        case "ConfigMap":
+            return str(manifest["metadata"]["name"]).rpartition("-")[2]
+        case _:
+            labels = manifest["metadata"].get("labels")
+    return str((labels or {}).get(names.REVISION_LABEL, ""))
+
+
+def is_over(pod: Manifest) -> bool:
+    """It has ended for good, and holds nothing. An evicted pod stays so until somebody deletes it."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def is_alive(pod: Manifest) -> bool:
     """It counts as a unit: not over, and not leaving."""
-    phase = (pod.get("status") or {}).get("phase")
-    return phase not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
+    return not is_over(pod) and not pod["metadata"].get("deletionTimestamp")
 
 
 def is_ready(pod: Manifest) -> bool:

@@ -70,6 +70,8 @@ def _object(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Manifest:
     for key, value in overlay.items():
         if value is None:
             merged.pop(key, None)
+        elif key in FREE_FORM:
+            merged[key] = {**(merged.get(key) or {}), **value}
         elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
             merged[key] = _object(merged[key], value)
         elif key in MERGE_KEYS and isinstance(value, list):
@@ -103,13 +105,25 @@ def _shape_problems(value: Any, path: str, key: str = "") -> list[str]:
         ] + [p for i, item in enumerate(value) for p in _shape_problems(item, f"{path}[{i}]")]
     if key in OBJECTS and not isinstance(value, Mapping):
         return [f"{path}: got {_short(value)}; must be an object"]
-    if key in FREE_FORM or not isinstance(value, Mapping):
+    if key in FREE_FORM:
+        return _text_problems(value, path)
+    if not isinstance(value, Mapping):
         return []
     return [
         problem
         for name, item in value.items()
         if item is not None
         for problem in _shape_problems(item, f"{path}.{name}", name)
+    ]
+
+
+def _text_problems(value: Any, path: str) -> list[str]:
+    if not isinstance(value, Mapping):
+        return [f"{path}: got {_short(value)}; must be an object"]
+    return [
+        f"{path}[{name}]: got {_short(item)}; must be text; put it in quotes"
+        for name, item in value.items()
+        if not isinstance(item, str)
     ]
 
 

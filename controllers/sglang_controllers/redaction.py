@@ -7,7 +7,12 @@ LIMIT = 400
 
 SECRETS = re.compile(
     r"""(?ix)
-    (?P<kept> \b(?: api[-_]?key | token | password | passwd | secret | authorization ) ["']? \s* [=:\s] \s* ["']? (?: bearer \s+ )? )
+    (?P<kept>
+        \b (?: api[-_]?key | token | password | passwd | secret ) ["']? \s* [=:] \s* ["']?
+      | --[a-z-]* (?: key | token | password | secret ) \s+
+      | \b authorization ["']? \s* : \s* ["']? (?: bearer | basic ) \s+
+      | \b bearer \s+
+    )
     [^\s"',;]{4,}
     | \b (?: hf_[a-z0-9]{8,} | sk-[a-z0-9_-]{8,} | gh[pousr]_[a-z0-9]{16,} | AKIA[0-9A-Z]{12,} )
     | (?P<scheme> \b[a-z][a-z0-9+.-]*:// ) [^/\s:@]+ : [^/\s@]+ @

@@ -6,6 +6,9 @@ from sglang_controllers.reasons import Reason
 from sglang_controllers.redaction import excerpt
 from sglang_controllers.snapshot import WriteError
 
+QUOTA = "exceeded quota"
+"""The API server's words for a ResourceQuota that is used up."""
+
 
 def refusal(key: ObjectKey, error: WriteError) -> Finding:
     """Why an object of ours could not be written."""
@@ -22,7 +25,7 @@ def refusal(key: ObjectKey, error: WriteError) -> Finding:
             "oci:// in spec.model.source needs image volumes (on by default from Kubernetes "
             "1.35). Use pvc:// or image:///, or switch on the ImageVolume feature",
         )
-    if "exceeded quota" in error.message:
+    if QUOTA in error.message:
         return _quota(f"{what}: {said}")
     return Finding(
         Reason.REJECTED,
@@ -34,7 +37,7 @@ def refusal(key: ObjectKey, error: WriteError) -> Finding:
 def refused_pods(message: str) -> Finding:
     """Why a ReplicaSet could not make its pods."""
     said = excerpt(message)
-    if "exceeded quota" in message:
+    if QUOTA in message:
         return _quota(said)
     return Finding(
         Reason.REJECTED,

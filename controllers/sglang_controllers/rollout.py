@@ -68,9 +68,10 @@ def _rolling(
         unborn = min(max(0, excess - idle_old), loading)
         fewer = replace(new, wanted=new.wanted - unborn)
         return Step(fewer, _without(old, excess - unborn))
-    if surplus < 0:  # scaled out during the rollout: a revision that works gets the new units
-        serving = any(units.ready for units in old)
-        if serving and not (new_all_ready and new.wanted):
+    if surplus < 0:  # scaled out during the rollout
+        # While the new revision is held, the old one has to carry the load.
+        held = new.wanted > 0 and not new_all_ready
+        if held and any(units.ready for units in old):
             return Step(new, _resized(old, asked_old - surplus))
         return Step(replace(new, wanted=new.wanted - surplus), old)
     if surplus == 1:

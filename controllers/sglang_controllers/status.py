@@ -17,6 +17,9 @@ from sglang_controllers.resources.metadata import selector
 from sglang_controllers.resources.subject import Subject
 from sglang_controllers.snapshot import Snapshot
 
+CONDITIONS = frozenset({"Ready", "Available", "Reconciling", "Stalled"})
+"""Types of conditions that are ours. Others may add theirs."""
+
 EVENT_MESSAGE_LIMIT = 1000
 """The API server takes 1,024 characters."""
 
@@ -77,7 +80,19 @@ def next_status(
         status["currentRevision"] = verdict.revision
         status["roles"][0]["revision"] = verdict.revision
     settled = finding.reason in (Reason.SERVING, Reason.SCALED_TO_ZERO)
-    return (None if status == old else status), _events(old, finding), settled
+    return (None if _says(old, status) else status), _events(old, finding), settled
+
+
+def _says(old: Manifest, status: Manifest) -> bool:
+    """Whether `old` says the same already, whatever others have added to it."""
+    ours = {key: old.get(key) for key in status}
+    mine = [c for c in old.get("conditions") or [] if c.get("type") in CONDITIONS]
+    ours["conditions"] = sorted(mine, key=_type)
+    return ours == status | {"conditions": sorted(status["conditions"], key=_type)}
+
+
+def _type(found: Manifest) -> str:
+    return str(found.get("type"))
 
 
 def _counts(verdict: Verdict) -> Counts:
@@ -113,7 +128,7 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
             f"spec.paused is true: {counts.ready} of {counts.desired} replicas are ready and "
             "nothing is changed until it is false",
         )
-    if _complete(counts) and not verdict.missing:
+    if _complete(counts) and not verdict.missing and not verdict.awaited:
         if counts.desired == 0:
             return Finding(Reason.SCALED_TO_ZERO, "spec.replicas is 0: no engine runs")
         verb = "serves" if counts.fresh == 1 else "serve"

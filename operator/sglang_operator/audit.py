@@ -39,12 +39,14 @@ class Deliveries:
     def __init__(self, started: float) -> None:
         self.proven_at = started
         self._delivered: dict[str, int] = {}
+        self._recent: set[str] = set()
         self._owed: dict[str, int] = {}
         self._overdue: dict[str, int] = {}
 
     def delivered(self, uid: str, version: int) -> None:
         """The watch brought this version of an object."""
         self._delivered[uid] = max(version, self._delivered.get(uid, 0))
+        self._recent.add(uid)
 
     def check(self, listed: dict[str, int], now: float) -> None:
         """Compare with a new listing: versions by uid."""
@@ -57,7 +59,10 @@ class Deliveries:
         if not self._overdue:
             self.proven_at = now
         self._owed = listed
-        self._delivered = {uid: v for uid, v in self._delivered.items() if uid in listed}
+        # What was delivered while the listing was on its way may not be in it yet.
+        kept = listed.keys() | self._recent
+        self._delivered = {uid: v for uid, v in self._delivered.items() if uid in kept}
+        self._recent = set()
 
     @property
     def stalled(self) -> bool:

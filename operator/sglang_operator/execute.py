@@ -103,7 +103,7 @@ class Executor:
         A refused one stops only what relies on it: deletions wait until everything that may
         replace the deleted exists, events until their transition is in the status.
         """
-        outcome = Outcome()
+        outcome, itself = Outcome(), ObjectKey(KIND, key.name)
         try:
             for manifest in plan.create:
                 await self._attempt(key_of(manifest), outcome, self._create(key, cluster, manifest))
@@ -113,13 +113,14 @@ class Executor:
                 for delete in plan.delete:
                     target = ObjectKey(delete.kind, delete.name)
                     await self._attempt(target, outcome, self._delete(key, delete))
-            if plan.status is not None:
-                target = ObjectKey(KIND, key.name)
-                await self._attempt(target, outcome, self._status(key, cluster, plan.status))
+            # A status that was planned on an outdated view would be put right by the next run, after
+            # everybody has been told.
+            if plan.status is not None and not outcome.stale:
+                await self._attempt(itself, outcome, self._status(key, cluster, plan.status))
         except KubeError as error:
             outcome.failure = error
             return outcome
-        if ObjectKey(KIND, key.name) not in outcome.errors and not outcome.stale:
+        if itself in outcome.written or (plan.status is None and not outcome.stale):
             await self._events(cluster, plan.events)
         return outcome
 
@@ -135,6 +136,10 @@ class Executor:
         except _StaleError:
             outcome.stale = True
             return
+        except ApiError as refused:  # of a read that the write needed
+            if refused.may_pass:
+                raise
+            error = WriteError("get", refused.status, refused.reason, refused.message)
         if error is None:
             outcome.written.add(target)
         else:

@@ -27,8 +27,9 @@ class HealthServer:
     async def start(self, port: int) -> int:
         """Listen, and answer the port: another one than asked for where that was 0."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "0.0.0.0", port)
-        await site.start()
+        # None is every address, of IPv4 and IPv6; each would get a free port of its own.
+        host = None if port else "127.0.0.1"
+        await web.TCPSite(self._runner, host, port).start()
         return int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sglang_controllers.manifest import Manifest, ObjectKey
+from sglang_controllers.pods import is_over
 from sglang_controllers.snapshot import Snapshot, WriteError
 from sglang_operator.cache import Cache, Key, uid_of
 from sglang_operator.clock import Clock
@@ -106,7 +107,7 @@ class Observer:
 
 def is_unready(pod: Manifest, now: datetime) -> bool:
     """Whether a pod had time to become ready, is not on its way out, and is not ready."""
-    if "deletionTimestamp" in pod["metadata"]:
+    if "deletionTimestamp" in pod["metadata"] or is_over(pod):
         return False
     if now - datetime.fromisoformat(_created(pod)) < timedelta(seconds=QUIET_S):
         return False

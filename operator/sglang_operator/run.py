@@ -191,9 +191,12 @@ class Operator:
                 self.queue.add(key)
 
     def _enqueue(self, key: Key) -> None:
-        """Queue a cluster where this process may act on it: a new leader queues all of them."""
-        if self._may_write():
-            self.queue.add_after(key, self._reconciler.calm_s(key))
+        """Queue a cluster. Where another process leads, it waits there for a change of leaders.
+
+        To drop it would lose what is seen in a short lapse of the lease: when the same process
+        holds it again, nothing is queued anew.
+        """
+        self.queue.add_after(key, self._reconciler.calm_s(key))
 
     def _seen(self, item: Manifest, gone: bool) -> None:
         self._audit.delivered(item)

@@ -35,13 +35,19 @@ def deployment(subject: Subject, spec: ClusterSpec, revision: Revision, replicas
     }
 
 
-def deployment_step(deployment_: Manifest, subject: Subject, replicas: int) -> Manifest:
-    """The part of an existing Deployment that is ours to set again: replicas and metadata."""
-    live = deployment_["metadata"]
-    revision = live["labels"][names.REVISION_LABEL]
+def deployment_step(
+    subject: Subject, revision: str, replicas: int, spec_hash: str | None
+) -> Manifest:
+    """The part of an existing Deployment that is ours to set again: replicas and metadata.
+
+    `spec_hash` None: the spec that it was made from is not known any more.
+    """
+    meta = metadata(subject, subject.revision_name(revision), revision)
+    if spec_hash:
+        meta["annotations"] = {names.SPEC_HASH_ANNOTATION: spec_hash}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(subject, live["name"], revision),
+        "metadata": meta,
         "spec": {"replicas": replicas},
     }

@@ -152,6 +152,62 @@ def test_a_model_image_that_cannot_be_pulled_is_named() -> None:
     assert finding.message.startswith("cannot pull image r.io/model:1")
 
 
+@pytest.mark.parametrize("reason", ["FailedMount", "Failed"])
+def test_a_fault_that_has_healed_is_not_told_of_a_loading_engine(reason: str) -> None:
+    running: dict[str, Any] = {
+        "containerStatuses": [{"name": "engine", "ready": False, "state": {"running": {}}}]
+    }
+    events = ({"reason": reason, "message": 'Failed to pull image "r.io/x:1"'},)
+
+    assert diagnosis(a_pod(**running), events) is None
+
+
+def test_a_name_in_an_error_about_a_secret_is_kept() -> None:
+    finding = diagnosis(
+        a_pod(**waiting("CreateContainerConfigError", 'secret "hub" not found')), ()
+    )
+
+    assert finding is not None
+    assert '"hub"' in finding.message
+
+
+@pytest.mark.parametrize(
+    ("log", "field"),
+    [
+        ("OSError: /model does not appear to have a file named config.json", "spec.model.source"),
+        (
+            "OSError: /draft-model does not appear to have a file named config.json",
+            "spec.speculative",
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/lora/sql/config.json'",
+            "spec.model.loraAdapters",
+        ),
+    ],
+)
+def test_a_missing_model_is_told_by_the_field_of_its_source(log: str, field: str) -> None:
+    finding = diagnosis(a_pod(**ended(1, log)), ())
+
+    assert finding is not None
+    assert (finding.reason, field in finding.message) == ("ModelNotFound", True)
+
+
+def test_too_little_memory_for_the_cache_is_not_told_to_lower_the_share() -> None:
+    log = "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."
+
+    finding = diagnosis(a_pod(**ended(1, log)), ())
+
+    assert finding is not None
+    assert "Raise spec.engine.memory.fractionStatic" in finding.message
+
+
+def test_the_time_of_a_log_line_is_not_part_of_the_fault() -> None:
+    first = diagnosis(a_pod(**ended(1, "[2026-11-29 23:41:02 TP0] RuntimeError: boom: x")), ())
+    second = diagnosis(a_pod(**ended(1, "[2026-11-29 23:59:59 TP0] RuntimeError: boom: x")), ())
+
+    assert first == second
+
+
 def test_pulling_and_backing_off_read_the_same() -> None:
     """Kubelet alternates between the two: status must not be written at each turn."""
     cause = 'failed to pull and unpack image "r.io/x:1": r.io/x:1: not found'

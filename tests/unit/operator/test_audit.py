@@ -204,3 +204,14 @@ def test_a_stall_and_its_end_are_logged_once_each(caplog: pytest.LogCaptureFixtu
 
     told = [record.getMessage() for record in caplog.records]
     assert told == ["watches have stalled: Service in team", "watches have stalled: none any more"]
+
+
+def test_what_is_delivered_while_a_listing_is_on_its_way_is_not_owed_later() -> None:
+    watch = Deliveries(0.0)
+    watch.delivered("a", 5)
+    watch.check({}, now=10.0)
+
+    watch.check({"a": 5}, now=20.0)
+    watch.check({"a": 5}, now=30.0)
+
+    assert not watch.stalled

@@ -325,6 +325,30 @@ def test_a_race_for_the_owners_list_is_run_again() -> None:
     assert bench.written == ["own Service/chat", "apply Service/chat"]
 
 
+def test_a_read_that_is_forbidden_is_recorded_too() -> None:
+    bench = Bench()
+    bench.api.on("POST", SERVICES, EXISTS)
+    bench.api.on("GET", f"{SERVICES}/chat", FORBIDDEN)
+
+    outcome = bench.carry_out(Plan(create=(a_manifest(),)))
+
+    assert outcome.errors == {SERVICE: WriteError("get", 403, "Forbidden", "no")}
+    assert outcome.failure is None
+
+
+def test_a_plan_made_on_an_outdated_view_tells_nobody_anything() -> None:
+    bench = Bench()
+    bench.api.on("POST", SERVICES, EXISTS)
+    bench.api.on("PATCH", STATUS, live(a_cluster(), "uid-1"))
+    bench.api.on("POST", EVENTS, {})
+
+    record = EventRecord("Normal", "A", "b")
+    outcome = bench.carry_out(Plan(create=(a_manifest(),), status={}, events=(record,)))
+
+    assert outcome.stale
+    assert bench.written == []
+
+
 def test_an_event_that_is_refused_fails_nothing() -> None:
     bench = Bench()
     bench.api.on("PATCH", STATUS, live(a_cluster(), "uid-1"))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from datetime import datetime
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_a_log_line_is_one_json_object_with_the_cluster(
     line = json.loads(capsys.readouterr().err)
     assert line["message"] == "two\nlines"
     assert (line["namespace"], line["cluster"], line["level"]) == ("team", "chat", "INFO")
-    assert line["time"]
+    assert datetime.fromisoformat(line["time"]).tzinfo is not None
 
 
 @pytest.mark.usefixtures("_restored")
