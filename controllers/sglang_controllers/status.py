@@ -120,8 +120,7 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
             "rename it, or give the SGLangCluster another name",
         )
     if snapshot.errors:
-        key = min(snapshot.errors)
-        return refusal(key, snapshot.errors[key])
+        return _worst([refusal(*item) for item in sorted(snapshot.errors.items())])
     if verdict.paused and (verdict.missing or not _complete(counts)):
         return Finding(
             Reason.PAUSED,
@@ -151,8 +150,13 @@ def _fault(snapshot: Snapshot, verdict: Verdict) -> Finding | None:
     for key, live in snapshot.children.items():
         if key.kind == "Deployment" and revision_of(live) == verdict.revision:
             found += _not_made(live)
+    return _worst(found) if found else None
+
+
+def _worst(found: list[Finding]) -> Finding:
+    """The one that stands first among the reasons, which are in the order of what to mend first."""
     order = list(Reason)
-    return min(found, key=lambda fault: (order.index(fault.reason), fault.message), default=None)
+    return min(found, key=lambda fault: (order.index(fault.reason), fault.message))
 
 
 def _not_made(deployment: Manifest) -> list[Finding]:

@@ -286,6 +286,18 @@ def test_a_refused_write_reaches_status(error: WriteError, expected: str) -> Non
     assert answer.status["conditions"][0]["reason"] == expected
 
 
+def test_of_two_refusals_the_one_to_mend_first_is_told() -> None:
+    errors = {
+        ObjectKey("Deployment", "a"): WriteError("create", 422, "Invalid", "spec: bad"),
+        ObjectKey("Service", "b"): WriteError("create", 409, "AlreadyExists", "exists"),
+    }
+
+    answer = plan(Snapshot(a_cluster(), NOW, errors=errors))
+
+    assert answer.status is not None
+    assert answer.status["conditions"][0]["reason"] == "Conflict"
+
+
 def test_a_hash_collision_gets_a_name_of_its_own() -> None:
     first = plan(Snapshot(a_cluster(), NOW)).create
     theirs = next(m for m in first if m["kind"] == "Deployment")
