@@ -6,8 +6,6 @@ from datetime import datetime
 
 from sglang_controllers.manifest import Manifest, ObjectKey
 
-__all__ = ["Manifest", "ObjectKey", "Snapshot", "WriteError"]
-
 
 @dataclass(frozen=True, slots=True)
 class WriteError:
