@@ -66,7 +66,7 @@ EOF
 }
 
 trap on_failure ERR
-log "quickstart: about 25 min on a fresh machine (all is built once), under 3 min with everything built, seconds when it runs already"
+log "quickstart: about 15 min on a fresh machine (all is built once), under 3 min with everything built, seconds when it runs already"
 e2e/deploy.sh
 log "$NAME: applying $MANIFEST; the engine takes 20 s to 2 min to load the model"
 kubectl apply -f "$MANIFEST" >&2
