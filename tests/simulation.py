@@ -15,7 +15,7 @@ from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
 from sglang_controllers.pods import is_alive, is_ready, revision_of
 from sglang_controllers.snapshot import Snapshot
-from tests.builders import NOW
+from tests.builders import NOW, a_cluster
 
 GOOD, BROKEN = "good", "broken"
 
@@ -194,6 +194,19 @@ class World:
         return any(
             not is_ready(pod) and self.behaviour(revision_of(pod)) == GOOD for pod in self.pods
         )
+
+
+def a_serving_world(slots: int = 100, **spec: Any) -> World:
+    world = World(a_cluster(**spec), slots)
+    world.settle()
+    assert reason(world) in ("Serving", "ScaledToZero")
+    return world
+
+
+def reason(world: World) -> str:
+    ready = world.condition("Ready")
+    assert ready is not None
+    return str(ready["reason"])
 
 
 def _become(pod: Manifest, type_: str, status: str, now: datetime) -> None:

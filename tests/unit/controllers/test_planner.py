@@ -1,9 +1,5 @@
 """The story of a cluster, as a user sees it: apply, serve, change, break, revert, scale, pause."""
 
-from copy import deepcopy
-from datetime import timedelta
-from typing import Any
-
 import pytest
 
 from sglang_controllers import names
@@ -12,20 +8,7 @@ from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
 from sglang_controllers.snapshot import Snapshot, WriteError
 from tests.builders import NOW, a_cluster
-from tests.simulation import BROKEN, GOOD, World
-
-
-def a_serving_world(slots: int = 100, **spec: Any) -> World:
-    world = World(a_cluster(**spec), slots)
-    world.settle()
-    assert reason(world) in ("Serving", "ScaledToZero")
-    return world
-
-
-def reason(world: World) -> str:
-    ready = world.condition("Ready")
-    assert ready is not None
-    return str(ready["reason"])
+from tests.simulation import BROKEN, GOOD, World, a_serving_world, reason
 
 
 def test_an_applied_cluster_becomes_ready() -> None:
@@ -381,100 +364,3 @@ def test_a_setting_and_more_replicas_in_one_change_start_no_old_engine() -> None
 
     assert most == 2
     assert reason(world) == "Serving"
-
-
-def test_pods_of_a_deleted_deployment_do_not_count_for_its_successor() -> None:
-    world = a_serving_world()
-    (key,) = [key for key in world.children if key.kind == "Deployment"]
-    del world.children[key]
-    world.now += timedelta(seconds=5)
-
-    world.reconcile()
-    world.reconcile()
-
-    assert reason(world) == "Starting"
-    assert world.cluster["status"]["roles"][0]["ready"] == 0
-
-
-def test_orphaned_pods_that_were_adopted_count_after_a_while() -> None:
-    world = a_serving_world()
-    (key,) = [key for key in world.children if key.kind == "Deployment"]
-    del world.children[key]
-    world.now += timedelta(seconds=5)
-    world.reconcile()
-
-    world.now += timedelta(seconds=90)
-    world.reconcile()
-
-    assert reason(world) == "Serving"
-
-
-def test_a_service_that_is_being_deleted_is_not_called_serving() -> None:
-    world = a_serving_world()
-    world.children[ObjectKey("Service", "chat")]["metadata"]["deletionTimestamp"] = "now"
-
-    world.reconcile()
-
-    assert reason(world) == "Starting"
-
-
-def test_a_removed_hash_annotation_restarts_nothing_and_is_put_back() -> None:
-    world = a_serving_world()
-    before = {pod["metadata"]["uid"] for pod in world.pods}
-    (live,) = [child for key, child in world.children.items() if key.kind == "Deployment"]
-    del live["metadata"]["annotations"][names.SPEC_HASH_ANNOTATION]
-
-    world.settle()
-
-    assert {pod["metadata"]["uid"] for pod in world.pods} == before
-    assert names.SPEC_HASH_ANNOTATION in live["metadata"]["annotations"]
-
-
-@pytest.mark.parametrize("edited", ["other", None], ids=["changed", "removed"])
-@pytest.mark.parametrize("kind", ["Deployment", "ConfigMap"])
-def test_an_edited_revision_label_is_put_right_in_part_only(kind: str, edited: str | None) -> None:
-    world = a_serving_world()
-    (live,) = [child for key, child in world.children.items() if key.kind == kind]
-    right = live["metadata"]["labels"].pop(names.REVISION_LABEL)
-    if edited:
-        live["metadata"]["labels"][names.REVISION_LABEL] = edited
-
-    answer = world.reconcile()
-
-    assert not answer.create
-    assert not answer.delete
-    assert [apply.complete for apply in answer.apply] == [False]
-    assert live["metadata"]["labels"][names.REVISION_LABEL] == right
-    assert world.reconcile() == Plan()
-
-
-def test_a_port_that_somebody_adds_to_the_service_stays_and_costs_no_writes() -> None:
-    world = a_serving_world()
-    world.children[ObjectKey("Service", "chat")]["spec"]["ports"].append({"port": 9, "name": "x"})
-
-    assert world.reconcile() == Plan()
-
-
-def test_a_condition_that_somebody_adds_costs_no_writes() -> None:
-    world = a_serving_world()
-    world.cluster["status"]["conditions"].insert(0, {"type": "Theirs", "status": "True"})
-
-    assert world.reconcile() == Plan()
-
-
-def test_an_evicted_pod_does_not_keep_its_old_revision() -> None:
-    world = a_serving_world(replicas=2)
-    (before,) = world.revisions()
-    evicted = deepcopy(world.pods[0])
-    evicted["metadata"] |= {"name": "evicted", "uid": "evicted"}
-    evicted["status"] = {"phase": "Failed", "reason": "Evicted"}
-
-    world.change(cache={"pageSize": 16})
-    for _ in range(60):
-        world.reconcile()
-        world.live()
-        world.pods.append(deepcopy(evicted))
-        world.reconcile()
-        world.pods.pop()
-
-    assert not [key for key in world.children if before in key.name]
