@@ -49,6 +49,12 @@ def template_problems(overlay: Mapping[str, Any]) -> tuple[str, ...]:
     problems = _shape_problems(overlay, "spec.podTemplate")
     if problems:
         return tuple(problems)
+    problems += [
+        f"spec.podTemplate.{field}: a pod template has metadata and spec; write it under "
+        "spec.podTemplate.spec, or remove it"
+        for field in overlay
+        if field not in ("metadata", "spec")
+    ]
     metadata, spec = overlay.get("metadata") or {}, overlay.get("spec") or {}
     problems += [
         f"spec.podTemplate.metadata.labels[{label}]: the operator sets this label; remove it"

@@ -13,7 +13,7 @@ from sglang_controllers.snapshot import WriteError
 from sglang_operator.cache import Cache, Key, uid_of
 from sglang_operator.clock import Clock
 from sglang_operator.events import event
-from sglang_operator.kube import JSON_PATCH, ApiError, Kube, KubeError
+from sglang_operator.kube import JSON_PATCH, MERGE_PATCH, ApiError, Kube, KubeError
 from sglang_operator.managed_fields import ownership_patch
 from sglang_operator.resources import BY_KIND, CLUSTERS, EVENTS, Resource
 
@@ -180,6 +180,29 @@ class Executor:
             if apply.complete:
                 await self._own_fields(resource, key, name, apply.uid)
             made = await self._write(write, partial(self._kube.apply, resource, manifest))
+        except ApiError as error:
+            if error.status == 422 and apply.complete and resource.kind == "Service":
+                return await self._replace_ports(key, resource, apply)
+            return await self._refused(write, key, resource, error, apply.uid)
+        self._cache.put(made, key)
+        await self._around.after_write(write)
+        return None
+
+    async def _replace_ports(self, key: Key, resource: Resource, apply: Apply) -> WriteError | None:
+        """Put the ports of a Service right where an apply cannot.
+
+        Ports are told apart by number: one whose number somebody changed stays beside ours, and
+        two of one name are refused. The next run applies what else differs.
+        """
+        name = apply.manifest["metadata"]["name"]
+        write = Write(Verb.APPLY, resource.kind, key.namespace, name)
+        patch = {
+            "metadata": {"uid": apply.uid},
+            "spec": {"ports": apply.manifest["spec"]["ports"]},
+        }
+        request = partial(self._kube.patch, resource, key.namespace, name, patch, MERGE_PATCH)
+        try:
+            made = await self._write(write, request)
         except ApiError as error:
             return await self._refused(write, key, resource, error, apply.uid)
         self._cache.put(made, key)

@@ -108,6 +108,21 @@ async def test_a_contested_field_becomes_ours_again(world: World) -> None:
             await apply_as(world, "meddler", taken)
 
 
+async def test_a_port_whose_number_somebody_changed_is_put_right(world: World) -> None:
+    async with world.operator():
+        await world.create()
+        await world.until_serving()
+        theirs = {"name": "http", "port": 9000, "targetPort": "http"}
+        await world.patch(BY_KIND["Service"], "chat", {"spec": {"ports": [theirs]}})
+
+        async def back() -> bool:
+            ports = (await live(world, "Service", "chat"))["spec"]["ports"]
+            return [port["port"] for port in ports] == [8000]
+
+        await world.until(back, "the Service has its port again")
+        await world.until_serving()
+
+
 async def test_a_field_that_a_later_build_drops_disappears(world: World) -> None:
     def earlier(snapshot: Snapshot) -> Plan:
         return _with_service(plan(snapshot), snapshot, {"sessionAffinity": "ClientIP"})

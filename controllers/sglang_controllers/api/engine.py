@@ -42,11 +42,9 @@ def _no_accelerator_in_resources(engine: "Engine") -> bool:
 
 
 class Engine(Model):
-    version: str | None = Field(
-        default=None, pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]*$", max_length=64
-    )
-    """SGLang release whose image is run, `lmsysorg/sglang:v<version>`. Not used when `image` is
-    set. Default `0.5.23`."""
+    version: str | None = Field(default=None, pattern=r"^[0-9][0-9A-Za-z._-]*$", max_length=64)
+    """SGLang release whose image is run, `lmsysorg/sglang:v<version>`: a number, without the v.
+    Not used when `image` is set. Default `0.5.23`."""
 
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     """Image to run instead of SGLang's own. It must start SGLang with

@@ -191,7 +191,7 @@ class PodTemplateSpec(Model):
 
 
 class PodTemplate(Model):
-    """Whatever else pods need, for example nodeSelector, affinity, volumes or annotations.
+    """Whatever else pods need, for example spec.nodeSelector, spec.affinity, spec.volumes.
 
     Merged over the operator's pod template: containers, volumes and env by name, mounts by path.
     """

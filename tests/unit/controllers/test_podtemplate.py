@@ -72,6 +72,7 @@ def test_unknown_fields_are_kept() -> None:
         ({"spec": {"containers": [{"image": "x"}]}}, "containers[0]: name is missing"),
         ({"spec": {"containers": {"name": "x"}}}, "must be a list of objects"),
         ({"spec": []}, "must be an object"),
+        ({"nodeSelector": {"no": "such"}}, "write it under spec.podTemplate.spec"),
         ({"metadata": {"labels": {"env": [1]}}}, "labels[env]: got [1]; must be text"),
         ({"metadata": {"annotations": {"n": 5}}}, "annotations[n]: got 5; must be text"),
         ({"metadata": {"labels": {"sglang.dev/cluster": "x"}}}, "sglang.dev/cluster"),
