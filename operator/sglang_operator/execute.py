@@ -182,17 +182,20 @@ class Executor:
             made = await self._write(write, partial(self._kube.apply, resource, manifest))
         except ApiError as error:
             if error.status == 422 and apply.complete and resource.kind == "Service":
-                return await self._replace_ports(key, resource, apply)
+                return await self._replace_ports(key, resource, apply, error)
             return await self._refused(write, key, resource, error, apply.uid)
         self._cache.put(made, key)
         await self._around.after_write(write)
         return None
 
-    async def _replace_ports(self, key: Key, resource: Resource, apply: Apply) -> WriteError | None:
+    async def _replace_ports(
+        self, key: Key, resource: Resource, apply: Apply, refusal: ApiError
+    ) -> WriteError | None:
         """Put the ports of a Service right where an apply cannot.
 
         Ports are told apart by number: one whose number somebody changed stays beside ours, and
-        two of one name are refused. The next run applies what else differs.
+        two of one name are refused. The next run applies what else differs. Where the ports were
+        right already, `refusal` has another cause, and stands.
         """
         name = apply.manifest["metadata"]["name"]
         write = Write(Verb.APPLY, resource.kind, key.namespace, name)
@@ -205,7 +208,8 @@ class Executor:
             made = await self._write(write, request)
         except ApiError as error:
             return await self._refused(write, key, resource, error, apply.uid)
-        self._cache.put(made, key)
+        if not self._cache.put(made, key):
+            return await self._refused(write, key, resource, refusal, apply.uid)
         await self._around.after_write(write)
         return None
 

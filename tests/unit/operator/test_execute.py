@@ -325,6 +325,25 @@ def test_a_race_for_the_owners_list_is_run_again() -> None:
     assert bench.written == ["own Service/chat", "apply Service/chat"]
 
 
+@pytest.mark.parametrize(
+    ("version", "refused"), [(6, False), (5, True)], ids=["ports differed", "another cause"]
+)
+def test_a_refused_service_is_told_unless_its_ports_were_the_cause(
+    version: int, refused: bool
+) -> None:
+    bench = Bench()
+    bench.cache.put(live(a_manifest()))
+    bench.api.on("GET", f"{SERVICES}/chat", live(a_manifest()))
+    invalid = ApiError(422, "Invalid", "no")
+    bench.api.on("PATCH", f"{SERVICES}/chat", invalid, live(a_manifest(), version=version))
+    wanted = {**a_manifest(), "spec": {"ports": [{"name": "http", "port": 8000}]}}
+
+    outcome = bench.carry_out(Plan(apply=(Apply(wanted, "s1", complete=True),)))
+
+    assert (SERVICE in outcome.errors) is refused
+    assert bench.written == ([] if refused else ["apply Service/chat"])
+
+
 def test_a_read_that_is_forbidden_is_recorded_too() -> None:
     bench = Bench()
     bench.api.on("POST", SERVICES, EXISTS)
