@@ -70,6 +70,19 @@ def ended(code: int, message: str = "", reason: str = "Error") -> dict[str, Any]
     }
 
 
+def download_ended(message: str, code: int = 1) -> dict[str, Any]:
+    """Container statuses of a pod whose download failed and waits for its next try."""
+    last = {"terminated": {"exitCode": code, "reason": "Error", "message": message}}
+    waits = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}
+    before = {"waiting": {"reason": "PodInitializing"}}
+    return {
+        "initContainerStatuses": [
+            {"name": "download", "ready": False, "state": waits, "lastState": last}
+        ],
+        "containerStatuses": [{"name": "engine", "ready": False, "state": before}],
+    }
+
+
 def unplaceable(message: str, since: str = "2026-11-29T11:59:50Z") -> dict[str, Any]:
     """Conditions of a pod that the scheduler cannot place."""
     return {

@@ -10,7 +10,7 @@ from sglang_controllers.api.settings import SETTINGS, Kind, Setting, field_value
 from sglang_controllers.contradictions import contradictions
 from sglang_controllers.extra_arguments import extra_argument_problems
 from sglang_controllers.mounts import adapter_files, draft_files, model_files
-from sglang_controllers.offers import unoffered_values
+from sglang_controllers.offers import unoffered_values, version_problems
 
 
 def engine_arguments(spec: ClusterSpec, *, cluster_name: str) -> tuple[str, ...]:
@@ -30,6 +30,7 @@ def engine_arguments(spec: ClusterSpec, *, cluster_name: str) -> tuple[str, ...]
 def argument_problems(spec: ClusterSpec) -> tuple[str, ...]:
     """What SGLang would refuse, or what two places say differently. Empty: an engine may start."""
     return (
+        *version_problems(spec),
         *extra_argument_problems(spec),
         *unoffered_values(spec),
         *contradictions(spec),

@@ -1,4 +1,4 @@
-"""What is wrong with a pod, from its status and Warning events.
+"""What is wrong with a pod, from its status and the events that tell of faults.
 
 Each check answers one question and gives a finding or None. Messages name the object and the next
 act, and hold nothing that changes while the fault stays the same.
@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sglang_controllers import names
+from sglang_controllers.download_errors import download_finding
 from sglang_controllers.engine_errors import engine_finding
 from sglang_controllers.manifest import Manifest
-from sglang_controllers.pods import condition
+from sglang_controllers.pods import condition, moment
 from sglang_controllers.reasons import Reason
 from sglang_controllers.redaction import excerpt
 
@@ -49,6 +51,29 @@ ROOM = re.compile(
 )
 """The scheduler's words for what the leaving of another pod can cure."""
 
+OBSTACLES = (
+    (
+        re.compile(r"untolerated taint"),
+        "tolerate the taint in spec.podTemplate.spec.tolerations",
+    ),
+    (
+        re.compile(r"node affinity/selector"),
+        "correct nodeSelector and affinity in spec.podTemplate.spec, or label a node",
+    ),
+    (
+        re.compile(r"Insufficient (cpu|memory|ephemeral-storage)"),
+        "lower spec.engine.resources.requests or add a larger node",
+    ),
+    (
+        re.compile(r"anti-affinity|topology spread"),
+        "relax anti-affinity and topologySpreadConstraints in spec.podTemplate.spec",
+    ),
+    (re.compile(r"were unschedulable"), "uncordon a node"),
+)
+"""The scheduler's words for what keeps pods off nodes, and what to do about each."""
+
+VOLUME_ELSEWHERE = re.compile(r"volume node affinity conflict|exceed max volume count")
+
 PREEMPTION = re.compile(r"[,.]? (preemption:|no new claims to deallocate)")
 IMAGE_EVENT = re.compile(r'image "(?P<image>[^"\s:]+(:[^"\s]+)?)"')
 """Kubelet's wording; engine and model images (OCI volumes) share it."""
@@ -61,6 +86,23 @@ def diagnosis(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
         if finding:
             return finding
     return None
+
+
+def node_lost(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
+    """The node controller, and only it, unsets Ready without a reason while containers are ready."""
+    del events
+    ready, containers = condition(pod, "Ready"), condition(pod, "ContainersReady")
+    if not ready or ready.get("status") != "False" or ready.get("reason"):
+        return None
+    if not containers or containers.get("status") != "True":
+        return None
+    node = (pod.get("spec") or {}).get("nodeName")
+    return Finding(
+        Reason.NODE_LOST,
+        f"node {node} does not answer. Kubernetes replaces its pods when their toleration of "
+        "node.kubernetes.io/unreachable ends, by default after 5 minutes. To replace them at once, "
+        f"make sure that the node is off and run: kubectl delete node {node}",
+    )
 
 
 def image_pull(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
@@ -104,15 +146,37 @@ def container_config(pod: Manifest, events: Sequence[Manifest]) -> Finding | Non
 
 def engine_exit(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
     """The last exit of a container that is not ready now, whatever it is doing meanwhile."""
-    del events
     for status in _container_statuses(pod):
         if status.get("ready"):
             continue
         for when in ("state", "lastState"):
             ended = (status.get(when) or {}).get("terminated")
+            if ended and _killed_by_startup_probe(status, ended, events):
+                return Finding(
+                    Reason.STARTUP_TIMEOUT,
+                    "the engine was not ready within engine.startupTimeout and is started again. "
+                    "If its log shows that it was still loading, raise spec.engine.startupTimeout "
+                    "and change something of its pods, for example an annotation in "
+                    "spec.podTemplate: kubectl logs --previous",
+                )
             if ended and (ended.get("exitCode") != 0 or when == "lastState"):
-                return Finding(*engine_finding(status.get("name") or "", ended))
+                name = status.get("name") or ""
+                if name == names.DOWNLOAD_CONTAINER:
+                    return Finding(*download_finding(ended))
+                return Finding(*engine_finding(name, ended))
     return None
+
+
+def _killed_by_startup_probe(status: Manifest, ended: Manifest, events: Sequence[Manifest]) -> bool:
+    """Kubelet has told, during this run of the container, that it kills it for that."""
+    since, until = moment(ended.get("startedAt")), moment(ended.get("finishedAt"))
+    kill = f"Container {status.get('name')} failed startup probe"
+    for event in events:
+        if event.get("reason") == "Killing" and kill in (event.get("message") or ""):
+            at = moment(event.get("lastTimestamp") or event.get("eventTime"))
+            if not (at and since and until) or since <= at <= until:
+                return True
+    return False
 
 
 def volume(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
@@ -134,19 +198,28 @@ def unschedulable(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
         return Finding(
             Reason.VOLUME, f"{excerpt(message)}. Create the claim or correct spec.model.source"
         )
+    fixes = [fix for cause, fix in OBSTACLES if cause.search(message)]
     short = [name for name in accelerators(pod) if f"Insufficient {name}" in message]
     if short:
         each = ", ".join(f"{accelerators(pod)[name]} {name}" for name in short)
+        fixes = ["free or add accelerators", "lower spec.replicas", *fixes]
         return Finding(
             Reason.WAITING_FOR_GPU,
-            f"a pod needs {each} on one node: {excerpt(message)}. Free or add accelerators, or "
-            "lower spec.replicas",
+            f"a pod needs {each} on one node: {excerpt(message)}. {_sentence(fixes)}",
         )
-    return Finding(
-        Reason.UNSCHEDULABLE,
-        f"{excerpt(message)}. Check spec.engine.resources, and node selectors and tolerations in "
-        "spec.podTemplate",
-    )
+    if VOLUME_ELSEWHERE.search(message):
+        return Finding(
+            Reason.VOLUME,
+            f"{excerpt(message)}. Its volume is tied to other nodes: use a claim that these nodes "
+            "can mount, or let the pod run where the volume is",
+        )
+    fixes = fixes or ["check spec.engine.resources and spec.podTemplate"]
+    return Finding(Reason.UNSCHEDULABLE, f"{excerpt(message)}. {_sentence(fixes)}")
+
+
+def _sentence(fixes: Sequence[str]) -> str:
+    text = ", or ".join(fixes)
+    return text[0].upper() + text[1:]
 
 
 def unplaced(pod: Manifest) -> str | None:
@@ -175,7 +248,14 @@ def accelerators(pod: Manifest) -> dict[str, str]:
     return wanted
 
 
-CHECKS: tuple[Check, ...] = (engine_exit, image_pull, container_config, unschedulable, volume)
+CHECKS: tuple[Check, ...] = (
+    node_lost,
+    engine_exit,
+    image_pull,
+    container_config,
+    unschedulable,
+    volume,
+)
 """In the order of the life of a pod, backwards: what came last explains most."""
 
 

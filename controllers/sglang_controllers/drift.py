@@ -5,6 +5,9 @@ from typing import Any
 
 from sglang_controllers.manifest import Manifest
 
+WHOLE = frozenset({"selector"})
+"""Fields that are one value: a key that somebody adds to a Service's selector cuts engines off."""
+
 
 def differs(wanted: Manifest, live: Manifest) -> bool:
     """True when a field of `wanted` is missing or different in `live`.
@@ -24,7 +27,8 @@ def differs(wanted: Manifest, live: Manifest) -> bool:
 def _within(wanted: Any, live: Any) -> bool:
     if isinstance(wanted, Mapping):
         return isinstance(live, Mapping) and all(
-            _within(value, live.get(key)) for key, value in wanted.items()
+            value == live.get(key) if key in WHOLE else _within(value, live.get(key))
+            for key, value in wanted.items()
         )
     if isinstance(wanted, list) and all(isinstance(item, Mapping) for item in wanted):
         return isinstance(live, list) and all(

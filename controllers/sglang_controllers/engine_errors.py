@@ -18,6 +18,8 @@ NO_MEMORY_ON_GPU = re.compile(
     r"CUDA out of memory|OutOfMemoryError|HIP out of memory", re.IGNORECASE
 )
 NO_MEMORY_FOR_CACHE = re.compile(r"Not enough memory|no memory left for .*cache", re.IGNORECASE)
+HUNG = re.compile(r"watchdog timeout \(self\.watchdog_timeout=(?P<seconds>[\d.]+).*soft=False")
+READ_ONLY = re.compile(r"Read-only file system: '?(?P<path>[^'\s]+)")
 KILLED_WORKER = re.compile(r"died during initialization \(exit code: -9\)")
 NO_MODEL = re.compile(
     r"does not appear to have a file named config\.json|Repo id must|HFValidationError"
@@ -47,7 +49,13 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
             f"container {container} was killed at its memory limit. Raise "
             "spec.engine.resources.limits.memory"
         )
-    said = excerpt(_telling_line(log))
+    if hung := HUNG.search(log):
+        return Reason.ENGINE_HUNG, (
+            f"one step of the engine took longer than {float(hung['seconds']):g} s, and SGLang's "
+            "watchdog ended it. If a step may take so long, raise watchdog-timeout in "
+            "spec.engine.extraArgs. Its log says where it hung: kubectl logs --previous"
+        )
+    said = excerpt(telling_line(log))
     if KILLED_WORKER.search(log):
         return Reason.OUT_OF_MEMORY, (
             f"a process of container {container} was killed while it loaded the model, as the "
@@ -73,6 +81,12 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
         return Reason.MODEL_NOT_FOUND, (
             f"the engine finds no model at {_source_field(said)}: {said}. It must be a folder with "
             "config.json, tokenizer and weights"
+        )
+    if found := READ_ONLY.search(log):
+        return Reason.ENGINE_CRASH, (
+            f"the engine writes to {found['path']}, which is read-only: {said}. Mount a volume "
+            f"there in spec.podTemplate, or set readOnlyRootFilesystem: false for the container "
+            f"{container} in it"
         )
     how = f"exit code {code}" if code is not None else "an unknown exit code"
     if ended.get("reason") not in (None, "Error", "Completed"):
@@ -100,7 +114,7 @@ def _refused_argument(log: str) -> str:
     return ""
 
 
-def _telling_line(log: str) -> str:
+def telling_line(log: str) -> str:
     """The last line that looks like an error, else the last line there is."""
     stripped = (line.strip() for line in log.splitlines())
     lines = [line for line in stripped if line and not AFTERMATH.search(line)]

@@ -1,6 +1,5 @@
 """What is wrong with `spec.engine.extraArgs`: flags with another owner, typos, impossible values."""
 
-import difflib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +14,8 @@ from sglang_controllers.api.settings import (
     Setting,
     field_value,
 )
-from sglang_controllers.offers import choice_problem, known_engine
+from sglang_controllers.offers import choice_problem, image_hint, known_engine
+from sglang_controllers.unknown_flags import contrary, meant
 
 FLAG_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 
@@ -98,7 +98,10 @@ def _unlike_sglang(flag: str, value: Any, spec: ClusterSpec) -> Iterator[str]:
     takes = FLAGS.get(flag)
     if takes is None:
         if not any(name.startswith(flag) for name in FLAGS):
-            yield f": SGLang {ENGINE_VERSION} has no such argument; {_meant(flag, value, spec)}"
+            yield (
+                f": SGLang {ENGINE_VERSION} has no such argument; {_meant(flag, value, spec)}"
+                f"{image_hint(spec)}"
+            )
     elif takes is Takes.SWITCH and value is not True:
         yield f": got {shown(value)}; the flag takes no value; write true, or remove the flag"
     elif value is True and takes not in (Takes.SWITCH, Takes.OPTIONAL):
@@ -108,12 +111,14 @@ def _unlike_sglang(flag: str, value: Any, spec: ClusterSpec) -> Iterator[str]:
     elif takes in (Takes.WHOLE, Takes.DECIMAL) and not _number(value, whole=takes is Takes.WHOLE):
         yield f": got {shown(value)}; the flag takes {takes}; write it as digits"
     elif problem := choice_problem(flag, value):
-        yield f": {problem}"
+        yield f": {problem}{image_hint(spec)}"
 
 
 def _meant(flag: str, value: Any, spec: ClusterSpec) -> str:
     """What to do about a flag that is not there."""
-    close = next(iter(difflib.get_close_matches(flag, FLAGS, n=1)), None)
+    if other := contrary(flag):
+        return f"it is the default, for {other} changes it; remove it"
+    close = meant(flag)
     if close is None:
         return "remove it"
     owner = _owner(close, value, spec)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sglang_controllers import names
 from sglang_controllers.api import ClusterSpec
-from sglang_controllers.api.source import ImagePath, Source, parse_source
+from sglang_controllers.api.source import HubModel, ImagePath, Source, parse_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,13 @@ class Files:
     @property
     def folder(self) -> str:
         """Where the engine finds them."""
-        return self.source.path if isinstance(self.source, ImagePath) else self.mount
+        match self.source:
+            case ImagePath(path):
+                return path
+            case HubModel():
+                return f"{names.HUB_LINKS}{self.mount}"
+            case _:
+                return self.mount
 
 
 def model_files(spec: ClusterSpec) -> Files:
@@ -52,3 +58,8 @@ def all_files(spec: ClusterSpec) -> Iterator[Files]:
     if draft is not None:
         yield draft
     yield from adapter_files(spec).values()
+
+
+def downloads(spec: ClusterSpec) -> list[tuple[HubModel, str]]:
+    """What a hub is asked for, each with the path where the engine looks for it."""
+    return [(f.source, f.folder) for f in all_files(spec) if isinstance(f.source, HubModel)]

@@ -19,6 +19,7 @@ MANIFEST_HASH_ANNOTATION = f"{GROUP}/manifest-hash"
 """On objects applied whole: hash of what was applied, so that a dropped field is noticed."""
 
 ENGINE_CONTAINER = "engine"
+DOWNLOAD_CONTAINER = "download"
 ENGINE_PORT = 30000
 ENGINE_PORT_NAME = "http"
 SERVICE_PORT = 8000
@@ -27,6 +28,10 @@ MODEL_MOUNT = "/model"
 DRAFT_MOUNT = "/draft-model"
 LORA_MOUNT = "/lora"
 CACHE_MOUNT = "/cache"
+MODEL_CACHE_MOUNT = "/model-cache"
+"""What was downloaded. Nothing but the download itself writes there."""
+HUB_LINKS = f"{CACHE_MOUNT}/models"
+"""Links from where the engine looks to the downloaded commit."""
 
 MAX_CLUSTER_NAME = 52
 """Characters. The longest name derived from it is a Service's, which may have 63."""

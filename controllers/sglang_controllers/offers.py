@@ -14,8 +14,27 @@ NEARLY = 0.8
 
 
 def known_engine(spec: ClusterSpec) -> bool:
-    """False when the image may hold another SGLang, or plugins with flags of their own."""
-    return spec.engine.image is None and spec.engine.version in (None, ENGINE_VERSION)
+    """False when the engine may be another SGLang, or have plugins with flags of their own."""
+    return not spec.engine.allow_unknown_version and spec.engine.version in (None, ENGINE_VERSION)
+
+
+def version_problems(spec: ClusterSpec) -> Iterator[str]:
+    """A release that no table here knows: nothing could be checked before a pod is made."""
+    version = spec.engine.version
+    if version in (None, ENGINE_VERSION) or spec.engine.allow_unknown_version:
+        return
+    yield (
+        f"spec.engine.version: got {shown(version)}; settings are checked against SGLang "
+        f'{ENGINE_VERSION}; write "{ENGINE_VERSION}", or set '
+        "spec.engine.allowUnknownVersion: true to leave the check to SGLang itself"
+    )
+
+
+def image_hint(spec: ClusterSpec) -> str:
+    """What else may be meant by something that SGLang itself does not have."""
+    if spec.engine.image is None:
+        return ""
+    return "; if spec.engine.image has it, set spec.engine.allowUnknownVersion: true"
 
 
 def unoffered_values(spec: ClusterSpec) -> Iterator[str]:
@@ -26,7 +45,7 @@ def unoffered_values(spec: ClusterSpec) -> Iterator[str]:
         value = field_value(spec, setting.field) if setting.kind is Kind.VALUE else None
         problem = None if value is None else choice_problem(setting.flag, value)
         if problem:
-            yield f"spec.{setting.field}: {problem}"
+            yield f"spec.{setting.field}: {problem}{image_hint(spec)}"
 
 
 def choice_problem(flag: str, value: Any) -> str | None:

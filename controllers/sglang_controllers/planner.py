@@ -21,13 +21,24 @@ from sglang_controllers.podtemplate import template_problems
 from sglang_controllers.reasons import Reason
 from sglang_controllers.refusals import QUOTA
 from sglang_controllers.resources.arguments_config_map import arguments_config_map
-from sglang_controllers.resources.deployment import deployment, deployment_step
+from sglang_controllers.resources.deployment import (
+    deployment,
+    deployment_step,
+    progress_deadline_s,
+)
 from sglang_controllers.resources.disruption_budget import disruption_budget
 from sglang_controllers.resources.service import service
 from sglang_controllers.resources.service_account import service_account
 from sglang_controllers.resources.subject import Subject
-from sglang_controllers.revision import Revision, new_revision, spec_hash
-from sglang_controllers.rollout import SURGE_PATIENCE_S, Step, Units, next_step
+from sglang_controllers.revision import Revision, new_revision, spec_hash, usual_names
+from sglang_controllers.rollout import (
+    SURGE_PATIENCE_S,
+    Goal,
+    Step,
+    Units,
+    goal_of,
+    next_step,
+)
 from sglang_controllers.snapshot import Snapshot
 from sglang_controllers.status import Verdict, next_status
 
@@ -76,14 +87,17 @@ def plan(snapshot: Snapshot) -> Plan:
     raw = snapshot.cluster.get("spec") or {}
     current, problems = _understood(raw, snapshot, subject)
     desired = current.spec.replicas if current else _replicas(raw)
+    goal = goal_of(current.spec.rollout, desired) if current else Goal(desired)
     deployments = _own_deployments(snapshot, subject)
     pods = _own_pods(snapshot, deployments)
-    step = _step(desired, current if not problems else None, deployments, pods, snapshot.now)
-    actions = _actions(snapshot, subject, current if not problems else None, step, deployments)
+    runnable = current if not problems else None
+    step = _step(goal, runnable, deployments, pods, snapshot.now)
+    actions = _actions(snapshot, subject, runnable, step, _standing(subject, current))
     paused = raw.get("paused") is True
     verdict = Verdict(
         subject=subject,
         desired=desired,
+        floor=goal.floor,
         revision=current.revision.name if current else None,
         problem=(problems.reason, problems.messages) if problems else None,
         taken=actions.taken,
@@ -128,11 +142,11 @@ def _revision(raw: Mapping[str, object], snapshot: Snapshot, subject: Subject) -
     """The revision of a spec: the one it was given when its Deployment was made, if it has one."""
     whole = spec_hash(raw)
     taken: set[str] = set()
-    first = new_revision(whole, ())
+    usual = usual_names(whole)
     for live in _own_deployments(snapshot, subject):
         made_from = spec_hash_of(live)
         # Without the annotation, which somebody has removed, the name is as good a witness.
-        if made_from == whole or (made_from is None and revision_of(live) == first.name):
+        if made_from == whole or (made_from is None and revision_of(live) in usual):
             return Revision(revision_of(live), whole)
         taken.add(revision_of(live))
     return new_revision(whole, taken)
@@ -155,6 +169,15 @@ def _own_deployments(snapshot: Snapshot, subject: Subject) -> tuple[Manifest, ..
         and revision_of(live)
     )
     return tuple(sorted(ours, key=_age))
+
+
+def _deployment_step(
+    subject: Subject, units: Units, live: Manifest, current: Current | None
+) -> Manifest:
+    deadline, whole = (live.get("spec") or {}).get("progressDeadlineSeconds"), spec_hash_of(live)
+    if current and units.revision == current.revision.name:
+        deadline, whole = progress_deadline_s(current.spec), current.revision.spec_hash
+    return deployment_step(subject, units.revision, units.wanted, whole, deadline)
 
 
 def _age(live: Manifest) -> tuple[str, str]:
@@ -183,7 +206,7 @@ def _own_pods(snapshot: Snapshot, deployments: Iterable[Manifest]) -> tuple[Mani
 
 
 def _step(
-    desired: int,
+    goal: Goal,
     current: Current | None,
     deployments: tuple[Manifest, ...],
     pods: tuple[Manifest, ...],
@@ -192,11 +215,11 @@ def _step(
     """What the rollout asks for next, counted in pods."""
     units = {revision_of(live): _units(live, pods) for live in deployments}
     if current is None:
-        return next_step(desired, None, tuple(units.values()), no_room=False)
+        return next_step(goal, None, tuple(units.values()), no_room=False)
     name = current.revision.name
     new = units.pop(name, Units(name, 0, 0))
     no_room = _short_of_room(name, pods, now) or _short_of_quota(name, deployments, now)
-    return next_step(desired, new, tuple(units.values()), no_room=no_room)
+    return next_step(goal, new, tuple(units.values()), no_room=no_room)
 
 
 def _units(live: Manifest, pods: Iterable[Manifest]) -> Units:
@@ -230,15 +253,28 @@ def _lasts(found: Manifest | None, now: datetime) -> bool:
     return since is None or now - since >= timedelta(seconds=SURGE_PATIENCE_S)
 
 
+def _standing(subject: Subject, current: Current | None) -> list[Manifest]:
+    """Objects that exist once a cluster, also while its spec cannot be run."""
+    if current is None:
+        return [service_account(subject)]
+    spec = current.spec
+    return [
+        service_account(subject),
+        service(subject, spec.service),
+        disruption_budget(subject, spec.disruption),
+    ]
+
+
 def _actions(
     snapshot: Snapshot,
     subject: Subject,
     current: Current | None,
     step: Step,
-    deployments: tuple[Manifest, ...],
+    standing: list[Manifest],
 ) -> Actions:
-    wanted = [service_account(subject), service(subject), disruption_budget(subject)]
-    live_revisions = {revision_of(live): live for live in deployments}
+    """What to write. `current` is None when the spec cannot be run."""
+    wanted = list(standing)
+    live_revisions = {revision_of(live): live for live in _own_deployments(snapshot, subject)}
     if current and step.new and current.revision.name not in live_revisions:
         arguments = engine_arguments(current.spec, cluster_name=subject.name)
         wanted += [
@@ -264,8 +300,7 @@ def _actions(
                 apply.append(Apply(mended, live["metadata"]["uid"], complete=False))
         elif differs(manifest, live):
             apply.append(Apply(manifest, live["metadata"]["uid"], complete=True))
-    whole = current.revision.spec_hash if current else None
-    scaled, gone = _stepped(snapshot, subject, step, live_revisions, whole)
+    scaled, gone = _stepped(snapshot, subject, step, live_revisions, current)
     return Actions(
         tuple(create), (*apply, *scaled), gone, taken=tuple(taken), awaited=tuple(awaited)
     )
@@ -276,19 +311,18 @@ def _stepped(
     subject: Subject,
     step: Step,
     live_revisions: Mapping[str, Manifest],
-    whole: str | None,
+    current: Current | None,
 ) -> tuple[tuple[Apply, ...], tuple[Delete, ...]]:
     """Scale existing Deployments; remove older ones that are empty, with their ConfigMap.
 
-    `whole` is the hash of the current spec, None when it cannot be run.
+    `current` is None when the spec cannot be run.
     """
     new = (step.new,) if step.new else ()
     apply = []
     for units in (*new, *step.old):
         live = live_revisions.get(units.revision)
         if live:
-            made_from = whole if step.new and units is step.new else spec_hash_of(live)
-            manifest = deployment_step(subject, units.revision, units.wanted, made_from)
+            manifest = _deployment_step(subject, units, live, current)
             if differs(manifest, live):
                 apply.append(Apply(manifest, live["metadata"]["uid"], complete=False))
     kept = {units.revision for units in new}

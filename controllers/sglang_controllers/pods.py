@@ -39,6 +39,14 @@ def is_ready(pod: Manifest) -> bool:
     return is_alive(pod) and ready is not None and ready.get("status") == "True"
 
 
+def is_downloading(pod: Manifest) -> bool:
+    statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
+    return is_alive(pod) and any(
+        status.get("name") == names.DOWNLOAD_CONTAINER and "running" in (status.get("state") or {})
+        for status in statuses
+    )
+
+
 def condition(manifest: Manifest, type_: str) -> Manifest | None:
     """The status condition of that type, None when the object has none."""
     found: Iterable[Any] = (manifest.get("status") or {}).get("conditions") or []

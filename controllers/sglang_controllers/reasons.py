@@ -38,14 +38,26 @@ class Reason(StrEnum):
     """The container runtime refuses to start a container as configured."""
     OUT_OF_MEMORY = "OutOfMemory"
     """The engine ran out of host or accelerator memory."""
+    MODEL_GATED = "ModelGated"
+    """The hub gives the model only to those who have been admitted, and show a token."""
     MODEL_NOT_FOUND = "ModelNotFound"
-    """The engine finds no model at spec.model.source."""
+    """There is no model at spec.model.source."""
+    MODEL_DOWNLOAD = "ModelDownload"
+    """The model cannot be downloaded: the hub does not answer, or there is no place for it."""
+    ENGINE_HUNG = "EngineHung"
+    """SGLang's watchdog ended an engine that made no progress."""
+    STARTUP_TIMEOUT = "StartupTimeout"
+    """The engine was still loading after engine.startupTimeout, and was restarted."""
     ENGINE_CRASH = "EngineCrash"
     """The engine process ended by itself; the message holds its last error."""
     WAITING_FOR_GPU = "WaitingForGPU"
     """No node has enough free accelerators for a pod."""
     UNSCHEDULABLE = "Unschedulable"
     """No node fits a pod, for another cause than accelerators."""
+    NODE_LOST = "NodeLost"
+    """The node of an engine does not answer; Kubernetes replaces its pods in a while."""
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+    """No further engine got ready within rollout.progressDeadline, and none shows a fault."""
 
 
 NEEDS_THE_USER = frozenset(
@@ -60,9 +72,14 @@ NEEDS_THE_USER = frozenset(
         Reason.VOLUME,
         Reason.CONTAINER_CONFIG,
         Reason.OUT_OF_MEMORY,
+        Reason.MODEL_GATED,
         Reason.MODEL_NOT_FOUND,
+        Reason.MODEL_DOWNLOAD,
+        Reason.ENGINE_HUNG,
+        Reason.STARTUP_TIMEOUT,
         Reason.ENGINE_CRASH,
         Reason.UNSCHEDULABLE,
+        Reason.PROGRESS_DEADLINE_EXCEEDED,
     }
 )
 """Stalled: waiting alone is not expected to help."""

@@ -1,5 +1,7 @@
 """What the API server says when it refuses an object, turned into a reason and the next act."""
 
+import re
+
 from sglang_controllers.diagnosis import Finding
 from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.reasons import Reason
@@ -8,6 +10,9 @@ from sglang_controllers.snapshot import WriteError
 
 QUOTA = "exceeded quota"
 """The API server's words for a ResourceQuota that is used up."""
+
+WEBHOOK_FAILS = "failed calling webhook"
+WEBHOOK_DENIES = re.compile(r'admission webhook "[^"]*" denied')
 
 
 def refusal(key: ObjectKey, error: WriteError) -> Finding:
@@ -27,11 +32,8 @@ def refusal(key: ObjectKey, error: WriteError) -> Finding:
         )
     if QUOTA in error.message:
         return _quota(f"{what}: {said}")
-    return Finding(
-        Reason.REJECTED,
-        f"the API server refused to {error.verb} {what}: {said}. Correct the field it names, or "
-        "the policy that refuses it",
-    )
+    fix = _webhook_fix(error.message) or "Correct the field it names, or the policy that refuses it"
+    return Finding(Reason.REJECTED, f"the API server refused to {error.verb} {what}: {said}. {fix}")
 
 
 def refused_pods(message: str) -> Finding:
@@ -39,10 +41,17 @@ def refused_pods(message: str) -> Finding:
     said = excerpt(message)
     if QUOTA in message:
         return _quota(said)
-    return Finding(
-        Reason.REJECTED,
-        f"pods are refused: {said}. Correct spec.podTemplate, or the policy that refuses them",
-    )
+    fix = _webhook_fix(message) or "Correct spec.podTemplate, or the policy that refuses them"
+    return Finding(Reason.REJECTED, f"pods are refused: {said}. {fix}")
+
+
+def _webhook_fix(message: str) -> str:
+    """What to do about an admission webhook; empty when none is behind the refusal."""
+    if WEBHOOK_FAILS in message:
+        return "Repair that admission webhook, or remove it: it does not answer"
+    if WEBHOOK_DENIES.search(message):
+        return "Satisfy that admission webhook in spec.podTemplate, or exempt the namespace"
+    return ""
 
 
 def _quota(said: str) -> Finding:

@@ -10,13 +10,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-TEMPLATE_VERSION = 1
+TEMPLATE_VERSION = 2
 """Raised when the pod builder changes, so that new pods of an old spec get a name of their own."""
 
 REVISION_LENGTH = 10
 """Hexadecimal digits in names: 40 bits, and a counter for the collision that never happens."""
 
-NOT_ABOUT_PODS = (("replicas",), ("paused",), ("engine", "startupTimeout"))
+NOT_ABOUT_PODS = (
+    ("replicas",),
+    ("paused",),
+    ("service",),
+    ("rollout",),
+    ("disruption",),
+    ("engine", "startupTimeout"),
+    ("engine", "allowUnknownVersion"),
+)
 """Paths of the spec that restart nothing."""
 
 MEANT_WHEN_EMPTY = (
@@ -47,11 +55,19 @@ def new_revision(whole: str, taken: Collection[str]) -> Revision:
     """A revision for a spec hash that has no Deployment yet, avoiding names of others."""
     counter = 0
     while True:
-        seed = f"{TEMPLATE_VERSION}:{whole}" + (f":{counter}" if counter else "")
-        name = hashlib.sha256(seed.encode()).hexdigest()[:REVISION_LENGTH]
+        name = _name(f"{TEMPLATE_VERSION}:{whole}" + (f":{counter}" if counter else ""))
         if name not in taken:
             return Revision(name, whole)
         counter += 1
+
+
+def usual_names(whole: str) -> frozenset[str]:
+    """Names that this version and earlier ones give to a spec hash."""
+    return frozenset(_name(f"{version}:{whole}") for version in range(1, TEMPLATE_VERSION + 1))
+
+
+def _name(seed: str) -> str:
+    return hashlib.sha256(seed.encode()).hexdigest()[:REVISION_LENGTH]
 
 
 def _pruned(value: Any, path: tuple[str, ...]) -> Any:

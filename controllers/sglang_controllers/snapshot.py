@@ -25,7 +25,7 @@ class Snapshot:
     """One SGLangCluster and everything around it.
 
     `children` are objects that carry the cluster's label, whoever owns them. `events` are
-    Warning events by pod uid. `errors` holds the last failure of each object whose latest write
+    Warning events and Killing ones by pod uid. `errors` holds the last failure of each object whose latest write
     failed; a success removes it.
     """
 

@@ -10,7 +10,7 @@ from sglang_controllers.diagnosis import Finding, diagnosis
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.ownership import Taken
 from sglang_controllers.plan import EventRecord
-from sglang_controllers.pods import condition, is_alive, is_ready, revision_of
+from sglang_controllers.pods import condition, is_alive, is_downloading, is_ready, revision_of
 from sglang_controllers.reasons import NEEDS_THE_USER, Reason
 from sglang_controllers.refusals import refusal, refused_pods
 from sglang_controllers.resources.metadata import selector
@@ -20,6 +20,8 @@ from sglang_controllers.snapshot import Snapshot
 CONDITIONS = frozenset({"Ready", "Available", "Reconciling", "Stalled"})
 """Types of conditions that are ours. Others may add theirs."""
 
+TEMPLATE_VERSIONS = "deployment.kubernetes.io/revision"
+
 EVENT_MESSAGE_LIMIT = 1000
 """The API server takes 1,024 characters."""
 
@@ -28,11 +30,13 @@ EVENT_MESSAGE_LIMIT = 1000
 class Verdict:
     """What the planner found out, for status to say.
 
-    `revision` is None when the spec cannot be understood. `missing` are objects still to be made.
+    `floor` ready replicas are enough to be available. `revision` is None when the spec cannot be
+    understood. `missing` are objects still to be made.
     """
 
     subject: Subject
     desired: int
+    floor: int
     revision: str | None
     problem: tuple[Reason, tuple[str, ...]] | None
     taken: tuple[Taken, ...]
@@ -60,7 +64,7 @@ def next_status(
     counts = _counts(verdict)
     finding = _finding(snapshot, verdict, counts)
     old = snapshot.cluster.get("status") or {}
-    conditions = _conditions(snapshot, counts, finding)
+    conditions = _conditions(snapshot, counts, verdict.floor, finding)
     status = {
         "observedGeneration": snapshot.cluster["metadata"].get("generation", 0),
         "conditions": conditions,
@@ -124,15 +128,32 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
     if verdict.paused and (verdict.missing or not _complete(counts)):
         return Finding(
             Reason.PAUSED,
-            f"spec.paused is true: {counts.ready} of {counts.desired} replicas are ready and "
+            f"spec.paused is true: {_replicas(counts.ready)} ready, {counts.desired} wanted, and "
             "nothing is changed until it is false",
         )
     if _complete(counts) and not verdict.missing and not verdict.awaited:
         if counts.desired == 0:
             return Finding(Reason.SCALED_TO_ZERO, "spec.replicas is 0: no engine runs")
         verb = "serves" if counts.fresh == 1 else "serve"
-        return Finding(Reason.SERVING, f"{_replicas(counts.fresh)} of the current revision {verb}")
+        message = f"{_replicas(counts.fresh)} of the current revision {verb}"
+        return Finding(Reason.SERVING, message + _meddled(snapshot, verdict))
     return _fault(snapshot, verdict) or _progress(verdict, counts)
+
+
+def _meddled(snapshot: Snapshot, verdict: Verdict) -> str:
+    """A word about a pod template that is not the one we wrote.
+
+    The Deployment controller counts its versions; we write one and never another.
+    """
+    for key, live in snapshot.children.items():
+        if key.kind == "Deployment" and revision_of(live) == verdict.revision:
+            versions = (live["metadata"].get("annotations") or {}).get(TEMPLATE_VERSIONS, "1")
+            if versions != "1":
+                return (
+                    f", with a pod template that somebody else has changed in Deployment {key.name}"
+                    " and that the next change of the spec replaces"
+                )
+    return ""
 
 
 def _complete(counts: Counts) -> bool:
@@ -140,7 +161,7 @@ def _complete(counts: Counts) -> bool:
 
 
 def _fault(snapshot: Snapshot, verdict: Verdict) -> Finding | None:
-    """The worst fault among the pods of the current revision, or of pods that cannot be made."""
+    """The worst fault among the current revision's pods and its Deployment."""
     found: list[Finding] = []
     for pod in verdict.pods:
         if revision_of(pod) == verdict.revision and is_alive(pod) and not is_ready(pod):
@@ -150,6 +171,7 @@ def _fault(snapshot: Snapshot, verdict: Verdict) -> Finding | None:
     for key, live in snapshot.children.items():
         if key.kind == "Deployment" and revision_of(live) == verdict.revision:
             found += _not_made(live)
+            found += _too_slow(live)
     return _worst(found) if found else None
 
 
@@ -165,6 +187,21 @@ def _not_made(deployment: Manifest) -> list[Finding]:
     if not failure or failure.get("status") != "True":
         return []
     return [refused_pods(failure.get("message") or "")]
+
+
+def _too_slow(deployment: Manifest) -> list[Finding]:
+    """No pod has got ready for too long, and none says why."""
+    progress = condition(deployment, "Progressing")
+    if not progress or progress.get("reason") != "ProgressDeadlineExceeded":
+        return []
+    seconds = (deployment.get("spec") or {}).get("progressDeadlineSeconds")
+    return [
+        Finding(
+            Reason.PROGRESS_DEADLINE_EXCEEDED,
+            f"no further engine got ready for {seconds} s and none shows a fault. Look into its "
+            "log, where the time goes; if it takes so long, raise spec.rollout.progressDeadline",
+        )
+    ]
 
 
 def _progress(verdict: Verdict, counts: Counts) -> Finding:
@@ -187,21 +224,26 @@ def _progress(verdict: Verdict, counts: Counts) -> Finding:
         return Finding(
             Reason.SCALING_IN, f"{_replicas(counts.current)} run, {counts.desired} are wanted"
         )
-    return Finding(Reason.STARTING, f"{counts.fresh} of {_replicas(counts.desired)} ready")
+    message = f"{counts.fresh} of {_replicas(counts.desired)} ready"
+    if any(revision_of(pod) == verdict.revision and is_downloading(pod) for pod in verdict.pods):
+        message += ", a model is being downloaded"
+    return Finding(Reason.STARTING, message)
 
 
 def _replicas(count: int) -> str:
     return f"{count} replica{'' if count == 1 else 's'}"
 
 
-def _conditions(snapshot: Snapshot, counts: Counts, finding: Finding) -> list[dict[str, Any]]:
+def _conditions(
+    snapshot: Snapshot, counts: Counts, floor: int, finding: Finding
+) -> list[dict[str, Any]]:
     ready = finding.reason in (Reason.SERVING, Reason.SCALED_TO_ZERO)
     stalled = finding.reason in NEEDS_THE_USER
     message = finding.message
     if not ready and counts.ready and counts.ready > counts.fresh:
-        message += f". {_replicas(counts.ready - counts.fresh)} of older revisions still serve"
-    # With one replica there is none to spare; with more, a rollout may take one away.
-    floor = counts.desired if counts.desired <= 1 else counts.desired - 1
+        older = counts.ready - counts.fresh
+        verb = "serves" if older == 1 else "serve"
+        message += f". {_replicas(older)} of older revisions still {verb}"
     available = counts.ready >= floor
     wanted = [
         ("Ready", ready, finding.reason, message),

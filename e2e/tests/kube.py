@@ -125,6 +125,21 @@ def a_cluster(name: str, engine: Manifest | None = None, **spec: Any) -> Manifes
     }
 
 
+NO_ACCELERATOR: Manifest = {"accelerator": {"count": 0}}
+"""Engine settings of faults: the healthy clusters keep the accelerators."""
+
+
+def on_gpu_nodes(cluster: Manifest) -> Manifest:
+    """Only the GPU workers hold the engine's image; without an accelerator it must be said."""
+    cluster["spec"]["podTemplate"] = {
+        "spec": {
+            "nodeSelector": {"sglang.dev/pool": "gpu"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        }
+    }
+    return cluster
+
+
 def with_arguments(**arguments: Any) -> Manifest:
     """Engine settings with these extraArgs beside the usual ones."""
     extra = {key.replace("_", "-"): value for key, value in arguments.items()}

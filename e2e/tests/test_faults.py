@@ -5,31 +5,18 @@ import time
 import pytest
 
 from e2e.tests.kube import (
-    Manifest,
+    NO_ACCELERATOR,
     Namespace,
     a_cluster,
     get,
     kubectl,
+    on_gpu_nodes,
     wait_for,
     with_arguments,
 )
 
-NO_ACCELERATOR: Manifest = {"accelerator": {"count": 0}}
-"""Faults of a process need none: the healthy cluster keeps its own."""
-
 START_S = 90
 """An engine that ends by itself has imported SGLang first: seconds on a quiet machine."""
-
-
-def on_gpu_nodes(cluster: Manifest) -> Manifest:
-    """Only the GPU workers hold the engine's image."""
-    cluster["spec"]["podTemplate"] = {
-        "spec": {
-            "nodeSelector": {"sglang.dev/pool": "gpu"},
-            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-        }
-    }
-    return cluster
 
 
 FOREIGN = {
@@ -58,7 +45,12 @@ def faults(namespace: Namespace) -> Namespace:
             a_cluster("no-path", NO_ACCELERATOR, model={"source": "image:///no/such/model"})
         ),
         on_gpu_nodes(
-            a_cluster("no-flag", NO_ACCELERATOR | with_arguments(radix_eviction_polcy="lfu"))
+            a_cluster(
+                "no-flag",
+                NO_ACCELERATOR
+                | with_arguments(radix_eviction_polcy="lfu")
+                | {"allowUnknownVersion": True},
+            )
         ),
         on_gpu_nodes(
             a_cluster(
@@ -80,6 +72,7 @@ def faults(namespace: Namespace) -> Namespace:
         ),
         a_cluster("no-gpu", {"accelerator": {"count": 64}}),
         a_cluster("owned-flag", with_arguments(tp_size=2)),
+        a_cluster("typing-error", with_arguments(radix_eviction_polcy="lfu")),
         a_cluster("taken", replicas=0),
     )
     return namespace
@@ -110,6 +103,13 @@ def test_an_argument_that_a_field_owns(faults: Namespace) -> None:
 
     assert "spec.engine.parallelism.tensor" in message
     assert not faults.pods("owned-flag")
+
+
+def test_a_typing_error_is_found_before_a_pod_is_made(faults: Namespace) -> None:
+    message = faults.wait_reason("typing-error", "BadEngineArgs")
+
+    assert "radix-eviction-policy is meant" in message
+    assert not faults.pods("typing-error")
 
 
 def test_a_foreign_object_under_our_name(faults: Namespace) -> None:

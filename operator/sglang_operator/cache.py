@@ -156,6 +156,10 @@ def key_of(item: Manifest) -> Key | None:
     metadata = item["metadata"]
     if item["kind"] == KIND:
         return Key(metadata["namespace"], metadata["name"])
+    # Anybody may overwrite a label; its controller is what the object cannot lose by a slip.
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller") and owner.get("kind") == KIND:
+            return Key(metadata["namespace"], owner["name"])
     name = (metadata.get("labels") or {}).get(CLUSTER_LABEL)
     return Key(metadata["namespace"], name) if name else None
 

@@ -38,11 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "crds":
                 sys.stdout.write(crd_yaml())
             case _:
-                sys.stdout.write(f"sglang-operator {version('sglang-operator')}\n")
+                sys.stdout.write(f"{_version()}\n")
     except MISTAKES as error:
         sys.stderr.write("".join(f"sglang-operator: {line}\n" for line in str(error).split("\n")))
         return 1
     return 0
+
+
+def _version() -> str:
+    return f"sglang-operator {version('sglang-operator')}"
 
 
 def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -50,6 +54,7 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(
         prog="sglang-operator", description="Serve language models with SGLang on Kubernetes."
     )
+    whole.add_argument("--version", action="version", version=_version())
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser(
         "run",

@@ -18,6 +18,7 @@ from kubernetes.aio.config import ConfigException, load_incluster_config, load_k
 
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.names import FIELD_MANAGER
+from sglang_controllers.refusals import WEBHOOK_FAILS
 from sglang_operator.resources import Resource
 
 CONNECT_TIMEOUT_S = 10.0
@@ -54,6 +55,8 @@ class ApiError(KubeError):
     @property
     def may_pass(self) -> bool:
         """Whether the same request can succeed later with nothing changed by a user."""
+        if WEBHOOK_FAILS in self.message:  # a 500, but somebody has to see to it
+            return False
         return self.status >= 500 or self.status in (401, 408, 429)
 
 

@@ -74,7 +74,7 @@ class Observer:
         )
 
     async def _events(self, key: Key) -> dict[str, tuple[Manifest, ...]]:
-        """Warning events by the uid of their pod, of pods that should be ready and are not."""
+        """Events of faults by the uid of their pod, of pods that should be ready and are not."""
         now = self._clock.now()
         pods = self._cache.entry(key).pods.values()
         unready = sorted((p for p in pods if is_unready(p, now)), key=_created)[:PODS_ASKED]
@@ -90,8 +90,8 @@ class Observer:
         return {uid: answer.events for uid, answer in asked.items() if answer.events}
 
     async def _ask(self, key: Key, uid: str, before: _Asked | None) -> _Asked:
-        """A pod's Warning events, or those known before where none can be had."""
-        selector = f"involvedObject.uid={uid},type=Warning"
+        """A pod's events of faults, or those known before where none can be had."""
+        selector = f"involvedObject.uid={uid}"
         try:
             listing = await self._kube.list_all(
                 CORE_EVENTS, key.namespace, selectors={"fieldSelector": selector}
@@ -101,8 +101,14 @@ class Observer:
                 extra = {"namespace": key.namespace, "cluster": key.name}
                 log.warning("events of pod %s not read: %s", uid, error, extra=extra)
             return _Asked(self._clock.now(), before.events if before else (), failed=True)
-        kept = ({k: item[k] for k in _KEPT if k in item} for item in listing.items)
+        telling = (item for item in listing.items if _tells_of_a_fault(item))
+        kept = ({k: item[k] for k in _KEPT if k in item} for item in telling)
         return _Asked(self._clock.now(), tuple(kept))
+
+
+def _tells_of_a_fault(item: Manifest) -> bool:
+    """Kubelet calls the end of a container that failed its probe Normal."""
+    return item.get("type") == "Warning" or item.get("reason") == "Killing"
 
 
 def is_unready(pod: Manifest, now: datetime) -> bool:

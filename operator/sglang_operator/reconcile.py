@@ -122,8 +122,11 @@ class Reconciler:
         self._streaks[key] = self._streaks.get(key, 0) + 1
         if self._streaks[key] == 2 * RESTLESS:
             log.error("%d runs in a row wrote something", self._streaks[key], extra=extra)
+        if outcome.stale:  # what was learnt may be undone by the next listing: do not wait long
+            self._queue.add_after(key, min(self.calm_s(key), CALM_S))
+            return "stale"
         self._queue.add_after(key, self.calm_s(key))
-        return "stale" if outcome.stale else "written"
+        return "written"
 
     def calm_s(self, key: Key) -> float:
         """Seconds to wait before a run that an event or a write asks for; usually none."""

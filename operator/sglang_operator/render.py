@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from sglang_controllers.api import InvalidSpec, parse_spec
+from sglang_controllers.api.problems import shown
 from sglang_controllers.api.schema import NAME_PATTERN, crd
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.names import API_VERSION, KIND, MAX_CLUSTER_NAME
@@ -58,13 +59,15 @@ def _problems(cluster: Manifest) -> Iterator[str]:
     metadata = cluster.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str):
-        yield f"metadata.name: got {name!r}; a {KIND} needs a name"
+        got = "is missing" if name is None else f"got {shown(name)}"
+        yield f"metadata.name: {got}; write a name for the {KIND}, in quotes if it is a number"
         return
     for problem in _name_problems(name, cluster.get("apiVersion")):
         yield f"{name}: {problem}"
     spec = cluster.get("spec")
     if not isinstance(spec, dict):
-        yield f"{name}: spec: got {spec!r}; must be an object"
+        got = "is missing" if spec is None else f"got {shown(spec)}; must be an object"
+        yield f"{name}: spec: {got}; write spec.model.source in it"
         return
     found = False
     for problem in _spec_problems(spec):
@@ -76,7 +79,7 @@ def _problems(cluster: Manifest) -> Iterator[str]:
 
 def _name_problems(name: str, api_version: object) -> Iterator[str]:
     if api_version != API_VERSION:
-        yield f'apiVersion: got {api_version!r}; write "{API_VERSION}"'
+        yield f'apiVersion: got {shown(api_version)}; write "{API_VERSION}"'
     if len(name) > MAX_CLUSTER_NAME:
         yield f"metadata.name: has {len(name)} characters; at most {MAX_CLUSTER_NAME} are allowed"
     if not re.fullmatch(NAME_PATTERN, name):

@@ -13,10 +13,17 @@ BASE: Manifest = {
     },
 }
 
+HUB = {"source": "hf://team/model@main"}
 DRAFT = {"source": "image:///models/draft"}
 STEPS = {"numSteps": 3, "topk": 2, "numDraftTokens": 6}
 
 SURROUNDINGS: dict[str, Manifest] = {
+    "model.tokenSecretRef": {"model": HUB | {"tokenSecretRef": {"name": "hub", "key": "token"}}},
+    "model.hubEndpoint": {"model": HUB},
+    "model.cache.pvc": {"model": HUB | {"cache": {"pvc": {"claimName": "hub"}}}},
+    "model.cache.hostPath": {"model": HUB | {"cache": {"hostPath": {"path": "/srv/hub"}}}},
+    "model.cache.emptyDir": {"model": HUB},
+    "engine.version": {"engine": {"allowUnknownVersion": True}},
     "cache.eviction.slru": {"cache": {"eviction": {"policy": "slru"}}},
     "cache.eviction.tlru": {
         "cache": {
@@ -45,6 +52,14 @@ FIELDS: dict[str, Any] = {
     "replicas": 2,
     "paused": True,
     "model.source": "pvc://models/other",
+    "model.tokenSecretRef.name": "other",
+    "model.tokenSecretRef.key": "other",
+    "model.tokenSecretRef.optional": True,
+    "model.hubEndpoint": "https://hub.example.com",
+    "model.cache.pvc.claimName": "other",
+    "model.cache.pvc.path": "other",
+    "model.cache.hostPath.path": "/srv/other",
+    "model.cache.emptyDir.sizeLimit": "10Gi",
     "model.servedName": "other",
     "model.dtype": "bfloat16",
     "model.quantization": "fp8",
@@ -57,6 +72,7 @@ FIELDS: dict[str, Any] = {
     "model.toolCallParser": "qwen25",
     "model.loraAdapters": [{"name": "a", "source": "image:///adapters/a"}],
     "engine.version": "0.5.22",
+    "engine.allowUnknownVersion": True,
     "engine.image": "registry.example/sglang:other",
     "engine.accelerator.resourceName": "amd.com/gpu",
     "engine.accelerator.count": 8,
@@ -120,13 +136,21 @@ FIELDS: dict[str, Any] = {
         }.items()
     },
     "speculative.eagle.algorithm": "EAGLE3",
+    "service.type": "NodePort",
+    "service.annotations": {"example.com/team": "other"},
+    "rollout.maxSurge": "50%",
+    "rollout.maxUnavailable": 2,
+    "rollout.progressDeadline": "2h",
+    "disruption.maxUnavailable": "50%",
     "podTemplate": {"metadata": {"labels": {"team": "other"}}},
 }
 """A value of each field that differs from the one it has and keeps the whole valid."""
 
 WITHOUT_EFFECT = {
     "paused",  # a cluster that is all right stays so
-    "engine.startupTimeout",  # outside the revision: it is for pods of the next one
+    "engine.allowUnknownVersion",  # it only takes what is refused without it
+    "rollout.maxSurge",  # for the next rollout
+    "rollout.maxUnavailable",
 }
 
 WITH_PODS = {
@@ -138,6 +162,9 @@ WITH_PODS = {
     "cache.eviction.policy",
     "scheduling.overlap.mode",
     "speculative.ngram.capacity",
+    "service.type",
+    "rollout.progressDeadline",
+    "disruption.maxUnavailable",
     "podTemplate",
 }
 """Fields that are changed under a running pod, at least one of each part of the spec."""

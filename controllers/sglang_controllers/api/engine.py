@@ -43,10 +43,15 @@ def _no_accelerator_in_resources(engine: "Engine") -> bool:
 
 class Engine(Model):
     version: str | None = Field(default=None, pattern=r"^[0-9][0-9A-Za-z._-]*$", max_length=64)
-    """SGLang release whose image is run, `lmsysorg/sglang:v<version>`: a number, without the v.
-    Not used when `image` is set. Default `0.5.23`."""
+    """SGLang release that runs, a number without the v: the image `lmsysorg/sglang:v<version>`, or
+    what `image` holds. Settings are checked against it. Default `0.5.23`."""
 
-    image: str | None = Field(default=None, min_length=1, max_length=1024)
+    allow_unknown_version: bool | None = None
+    """True takes a `version` that the operator does not know, or an image with arguments of its
+    own: then names and values of arguments are left to SGLang to check. A change restarts nothing.
+    Default false."""
+
+    image: str | None = Field(default=None, pattern=r"^\S+$", max_length=1024)
     """Image to run instead of SGLang's own. It must start SGLang with
     `python3 -m sglang.launch_server`."""
 

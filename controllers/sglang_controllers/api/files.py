@@ -1,14 +1,17 @@
 """`spec.model`: the files that are served, and how they are read."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from sglang_controllers.api.kubernetes import KeySelector, Quantity
 from sglang_controllers.api.model import Model, Rule, each_once, list_map
 from sglang_controllers.api.source import (
     CLAIM_PATTERN,
     FORMS,
+    HUB_PATTERN,
     IMAGE_PATH_PATTERN,
     OCI_PATTERN,
     PARENT_PATTERN,
@@ -55,7 +58,7 @@ SOURCE_RULE = Rule(
     message=FORMS,
     seen="source",
     cel=f"(self.source.matches(r'{OCI_PATTERN}') || self.source.matches(r'{CLAIM_PATTERN}')"
-    f" || self.source.matches(r'{IMAGE_PATH_PATTERN}'))"
+    f" || self.source.matches(r'{IMAGE_PATH_PATTERN}') || self.source.matches(r'{HUB_PATTERN}'))"
     f" && !self.source.matches(r'{PARENT_PATTERN}')",
     holds=_source_holds,
 )
@@ -68,9 +71,9 @@ class LoraAdapter(Model):
     """Name under which clients ask for it: `<served name>:<name>`."""
 
     source: str = Field(max_length=512)
-    """Where its files are: `oci://IMAGE` or `pvc://CLAIM/PATH`, mounted at `/lora/<name>`, or
-    `image:///PATH`, a folder that is in the engine's container already, also one below the model
-    at `/model`."""
+    """Where its files are: `hf://ORG/NAME@REVISION`, downloaded like the model, `oci://IMAGE` or
+    `pvc://CLAIM/PATH`, mounted at `/lora/<name>`, or `image:///PATH`, a folder that is in the
+    engine's container already, also one below the model."""
 
     rules = (SOURCE_RULE,)
 
@@ -79,17 +82,89 @@ class DraftModel(Model):
     """A small model that drafts the tokens."""
 
     source: str = Field(max_length=512)
-    """Where its files are: `oci://IMAGE` or `pvc://CLAIM/PATH`, mounted at `/draft-model`, or
-    `image:///PATH`, a folder that is in the engine's container already."""
+    """Where its files are: `hf://ORG/NAME@REVISION`, downloaded like the model, `oci://IMAGE` or
+    `pvc://CLAIM/PATH`, mounted at `/draft-model`, or `image:///PATH`, a folder that is in the
+    engine's container already."""
 
     rules = (SOURCE_RULE,)
 
 
+class CacheClaim(Model):
+    """A claim of this namespace. Replicas on several nodes need one that is ReadWriteMany."""
+
+    claim_name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=253)
+    """Name of the PersistentVolumeClaim."""
+
+    path: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._/-]*$", max_length=512)
+    """Folder of the volume, made when missing. Default: the volume's root."""
+
+    rules = (
+        Rule(
+            field="path",
+            message="a path has no '..' and no leading '/'; write \"models/hub\"",
+            cel="!has(self.path) || !(self.path.startsWith('/') || "
+            "self.path.matches(r'(^|/)[.][.](/|$)'))",
+            holds=lambda claim: not claim.path or not re.search(r"^/|(^|/)\.\.(/|$)", claim.path),
+        ),
+    )
+
+
+class CacheFolder(Model):
+    """A folder of the node. The restricted Pod Security Standard does not allow it."""
+
+    path: str = Field(pattern=r"^/[^\s]+$", max_length=512)
+    """Absolute path on the node. It must be there, and uid 1000 must be allowed to write it."""
+
+
+class CacheScratch(Model):
+    """A folder that goes with the pod."""
+
+    size_limit: Quantity | None = None
+    """Most that it may hold; a pod that exceeds it is evicted. Default: what the node has."""
+
+
+class ModelCache(Model):
+    """Where downloads are kept: at most one of the fields. Default: emptyDir."""
+
+    pvc: CacheClaim | None = None
+    """A claim, shared by all replicas: one of them downloads, the others find the files."""
+
+    host_path: CacheFolder | None = None
+    """A folder of the node, shared by all replicas on it, also of other clusters."""
+
+    empty_dir: CacheScratch | None = None
+    """A folder of the pod: each new pod downloads for itself."""
+
+    rules = (
+        Rule(
+            field="",
+            message="pvc, hostPath and emptyDir exclude each other; remove all but one",
+            cel="[has(self.pvc), has(self.hostPath), has(self.emptyDir)]"
+            ".filter(one, one).size() <= 1",
+            holds=lambda cache: (
+                sum(one is not None for one in (cache.pvc, cache.host_path, cache.empty_dir)) <= 1
+            ),
+        ),
+    )
+
+
 class ModelFiles(Model):
     source: str = Field(max_length=512)
-    """Where the model's files are. `oci://IMAGE` mounts an OCI image as a volume (Kubernetes 1.35,
-    or 1.33 with the feature ImageVolume on), `pvc://CLAIM/PATH` a claim of this namespace,
-    read-only, and `image:///PATH` is a folder inside the engine's image."""
+    """Where the model's files are. `hf://ORG/NAME@REVISION` is downloaded before the engine starts
+    (a commit as REVISION is the same for every replica; without one: `main`), `oci://IMAGE` is
+    mounted (Kubernetes 1.35, or 1.33 with the feature ImageVolume), `pvc://CLAIM/PATH` too, and
+    `image:///PATH` is a folder of the engine's image."""
+
+    token_secret_ref: KeySelector | None = None
+    """Key of a Secret of this namespace that holds a hub token, for gated and private models. Only
+    the download sees it; the operator never reads it. Used by `hf://` sources."""
+
+    hub_endpoint: str | None = Field(default=None, pattern=r"^https?://[^\s]+$", max_length=512)
+    """Address of a mirror that serves the hub's API. Used by `hf://` sources. Default
+    `https://huggingface.co`."""
+
+    cache: ModelCache = Field(default_factory=ModelCache)
+    """Where the downloads of `hf://` sources are kept. Default: in the pod, and gone with it."""
 
     served_name: str | None = Field(default=None, pattern=r"^[^:\s]+$", max_length=256)
     """Name under which clients ask for the model. Default: the cluster's name."""

@@ -10,18 +10,19 @@ from sglang_controllers.api.model import Model, Rule, as_stored, each_once, list
 from sglang_controllers.names import ENGINE_CONTAINER
 
 QUANTITY_PATTERN = (
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+"
+    r"^\+?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+"
     r"(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-"""Kubernetes' own, as its generated CRDs have it."""
+"""Kubernetes' own, as its generated CRDs have it, less what is below zero."""
 
 MAX_QUANTITY = 32
+QUANTITY_RULE = 'must be a quantity; write "500m" for half a core, "8Gi" for 8 GiB'
 
 
 def _quantity(value: Any) -> Any:
     text = str(value) if type(value) in (int, str) else ""
     if len(text) > MAX_QUANTITY or not re.fullmatch(QUANTITY_PATTERN, text, re.ASCII):
-        raise ValueError('must be a quantity; write "500m" for half a core, "8Gi" for 8 GiB')
+        raise ValueError(QUANTITY_RULE)
     return value
 
 
@@ -32,20 +33,61 @@ Quantity = Annotated[
         {
             "x-kubernetes-int-or-string": True,
             "anyOf": [{"type": "integer"}, {"type": "string"}],
-            "pattern": QUANTITY_PATTERN,
             "maxLength": MAX_QUANTITY,
+            # In place of a pattern and a minimum, which the API server would answer with.
+            "x-kubernetes-validations": [
+                {
+                    "rule": f"type(self) == int ? self >= 0 : self.matches(r'{QUANTITY_PATTERN}')",
+                    "message": QUANTITY_RULE,
+                }
+            ],
         }
     ),
 ]
+
+AMOUNT_PATTERN = r"^([0-9]{1,9}|(100|[0-9]{1,2})%)$"
+AMOUNT_RULE = 'must be a whole number or a percentage; write 1 or "25%"'
+
+
+def _amount(value: Any) -> Any:
+    if type(value) is int and 0 <= value < 10**9:
+        return value
+    if not isinstance(value, str) or not re.fullmatch(AMOUNT_PATTERN, value, re.ASCII):
+        raise ValueError(AMOUNT_RULE)
+    return value
+
+
+Amount = Annotated[
+    int | str,
+    BeforeValidator(_amount),
+    WithJsonSchema(
+        {
+            "x-kubernetes-int-or-string": True,
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "maxLength": 9,
+            "x-kubernetes-validations": [
+                {
+                    "rule": "type(self) == int ? self >= 0 && self < 1000000000 : "
+                    f"self.matches(r'{AMOUNT_PATTERN}')",
+                    "message": AMOUNT_RULE,
+                }
+            ],
+        }
+    ),
+]
+"""So many replicas, or that part of them."""
 
 Argument = Annotated[str, Field(max_length=65536)]
 
 ALL_OTHER_FIELDS: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
 
-Quantities = Annotated[
-    dict[str, Quantity],
-    Field(max_length=16),
-    BeforeValidator(lambda raw: as_stored(raw) if isinstance(raw, dict) else raw),
+WithoutNulls = BeforeValidator(lambda raw: as_stored(raw) if isinstance(raw, dict) else raw)
+"""The API server drops nulls from maps, too."""
+
+Quantities = Annotated[dict[str, Quantity], Field(max_length=16), WithoutNulls]
+
+Annotations = Annotated[
+    dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64), WithoutNulls
 ]
 
 

@@ -19,12 +19,30 @@ Schema = dict[str, Any]
 ENGINE_TESTED = frozenset(
     {
         "model.source",
+        "model.servedName",
         "model.dtype",
+        "model.trustRemoteCode",
+        "model.contextLength",
+        "model.chatTemplate",
+        "model.reasoningParser",
+        "model.toolCallParser",
         "engine.attentionBackend",
+        "engine.grammarBackend",
+        "engine.memory.fractionStatic",
         "cache.eviction.policy",
+        "cache.eviction.slru.protectedThreshold",
+        "cache.pageSize",
         "scheduling.policy",
         "scheduling.overlap.mode",
+        "scheduling.conservativeness",
         "scheduling.maxRunningRequests",
+        "scheduling.maxQueuedRequests",
+        "scheduling.chunkedPrefillSize",
+        "scheduling.priority",
+        "scheduling.priority.default",
+        "scheduling.priority.order",
+        "scheduling.priority.preemption",
+        "scheduling.priority.preemptionThreshold",
         "speculative.ngram",
         "speculative.ngram.numDraftTokens",
         "speculative.ngram.capacity",
@@ -64,8 +82,9 @@ EXTRA = """## Arguments without a field
 
 `engine.extraArgs` takes every other argument of SGLang, by its flag without dashes: a string or
 number, `true` for a flag without a value, a list for several values, an object for JSON. Names and
-values are checked against this version's list before a pod is made, unless `engine.image` or
-`engine.version` names another SGLang. An argument that a field owns is refused there, and the answer
+values are checked against this version's list before a pod is made. For an image with another
+SGLang, or with plugins that have arguments of their own, set `engine.allowUnknownVersion: true`: then
+the check is left to SGLang. An argument that a field owns is refused either way, and the answer
 names the field.
 
 These are the operator's:

@@ -10,13 +10,18 @@ OCI_PATTERN = (
 )
 CLAIM_PATTERN = r"^pvc://[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(/[^\s]*)?$"
 IMAGE_PATH_PATTERN = r"^image:///[^\s]+$"
+HUB_PATTERN = (
+    r"^hf://[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?"
+    r"(@[A-Za-z0-9][A-Za-z0-9._/-]*)?$"
+)
 PARENT_PATTERN = r"/\.\.(/|$)"
 """A path that climbs out of its volume. Kubernetes refuses it in a subPath."""
 
 FORMS = (
-    "a source is oci://IMAGE, pvc://CLAIM/PATH or image:///PATH, without spaces and without '..'; "
-    'write "oci://registry.example.com/models/smollm2:v1", "pvc://models/smollm2" '
-    'or "image:///models/smollm2"'
+    "a source is hf://ORG/NAME@REVISION, oci://IMAGE, pvc://CLAIM/PATH or image:///PATH, without "
+    "spaces and without '..'; "
+    'write "hf://Qwen/Qwen3-8B@main", "oci://registry.example.com/models/smollm2:v1", '
+    '"pvc://models/smollm2" or "image:///models/smollm2"'
 )
 """The rule and its fix, as the API server and the operator both say it."""
 
@@ -43,7 +48,20 @@ class ImagePath:
     path: str
 
 
-Source = OciImage | ClaimPath | ImagePath
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A model of a hub that speaks Hugging Face's API, downloaded before the engine starts.
+
+    `revision` is a commit, tag or branch.
+    """
+
+    repository: str
+    revision: str
+
+
+Source = OciImage | ClaimPath | ImagePath | HubModel
+
+DEFAULT_REVISION = "main"
 
 
 def parse_source(text: str) -> Source:
@@ -57,4 +75,7 @@ def parse_source(text: str) -> Source:
         return ClaimPath(claim, "/".join(part for part in path.split("/") if part))
     if re.fullmatch(IMAGE_PATH_PATTERN, text, re.ASCII):
         return ImagePath("/" + text.removeprefix("image:///").strip("/"))
+    if re.fullmatch(HUB_PATTERN, text, re.ASCII):
+        repository, _, revision = text.removeprefix("hf://").partition("@")
+        return HubModel(repository, revision or DEFAULT_REVISION)
     raise ValueError(FORMS)

@@ -9,6 +9,7 @@ from sglang_controllers.api.engine import Engine
 from sglang_controllers.api.files import ModelFiles
 from sglang_controllers.api.kubernetes import PodTemplate
 from sglang_controllers.api.model import Model, ShapedBy
+from sglang_controllers.api.operation import Disruption, Rollout, Service
 from sglang_controllers.api.scheduling import Scheduling
 from sglang_controllers.api.speculative import Speculative
 
@@ -42,5 +43,14 @@ class ClusterSpec(Model):
 
     speculative: Speculative = Field(default_factory=Speculative)
     """Speculative decoding: several tokens drafted cheaply and verified in one step."""
+
+    service: Service = Field(default_factory=Service)
+    """The Service by which clients reach the engines, named like the cluster, port 8000."""
+
+    rollout: Rollout = Field(default_factory=Rollout)
+    """How a change that needs new pods replaces the old ones."""
+
+    disruption: Disruption = Field(default_factory=Disruption)
+    """What may be taken away by others: the cluster's PodDisruptionBudget."""
 
     pod_template: Annotated[dict[str, Any], ShapedBy(PodTemplate)] = Field(default_factory=dict)

@@ -1,6 +1,5 @@
 """SGLang's part of a launch command, read as its own parser reads it."""
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from sglang_controllers.api.flags import FLAGS, Takes
 from sglang_controllers.api.settings import ENGINE_VERSION
 from sglang_controllers.convert.renamed import RENAMED
 from sglang_controllers.offers import choice_problem
+from sglang_controllers.unknown_flags import contrary, meant
 
 NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
 
@@ -90,8 +90,12 @@ def _flag(dashed: str) -> str:
         raise UnreadableError(
             f"{dashed}: could be --{', --'.join(begun[:4])}; write the whole name"
         )
-    close = difflib.get_close_matches(name.replace("_", "-"), FLAGS, n=1)
-    fix = f'write "--{close[0]}"' if close else "remove it"
+    plain = name.replace("_", "-")
+    if other := contrary(plain):
+        fix = f"it is the default, for --{other} changes it; remove it"
+    else:
+        close = meant(plain)
+        fix = f'write "--{close}"' if close else "remove it"
     raise UnreadableError(f"{dashed}: SGLang {ENGINE_VERSION} has no such argument; {fix}")
 
 

@@ -14,18 +14,23 @@ from sglang_controllers.arguments import argument_problems
 from sglang_controllers.convert.arguments import Given, arguments_given
 from sglang_controllers.convert.command import Command, NotALaunchError, launch_command
 from sglang_controllers.convert.fields import Fields, take
-from sglang_controllers.convert.sources import NoSourceError, last_part, source_of
+from sglang_controllers.convert.sources import (
+    NoSourceError,
+    is_hub_id,
+    last_part,
+    source_of,
+)
 from sglang_controllers.manifest import Manifest
 
 OFFICIAL_IMAGE = re.compile(r"(docker\.io/)?lmsysorg/sglang(:(?P<tag>[^@]+))?(@.+)?")
 
+HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIALS?|KEY|KEY_ID)$")
 
 OPERATORS = frozenset(
     {
         "host",
-        "port",
         "nccl-port",
         "enable-metrics",
         "node-rank",
@@ -40,6 +45,7 @@ SECRETS = ("api-key", "admin-api-key", "ssl-keyfile-password")
 TLS = ("ssl-keyfile", "ssl-certfile", "ssl-ca-certs", "enable-ssl-refresh")
 
 MODEL_FLAGS = ("model-path", "model")
+REVISION = "revision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,8 @@ def converted(text: str, name: str | None = None) -> Conversion:
     path = _model(given, fields)
     # The model's own tokenizer is the default, also where its hub id has become a folder.
     own = ("tokenizer-path", (path,))
-    rest = [one for one in rest if path.startswith("/") or (one.flag, one.values) != own]
+    if is_hub_id(path):
+        rest = [one for one in rest if (one.flag, one.values) != own and one.flag != REVISION]
     take(rest, fields)
     _surroundings(command, fields)
     cluster = name or _cluster_name(path)
@@ -158,10 +165,18 @@ def _served_name(one: Given, fields: Fields) -> None:
     fields.put("model.servedName", one.values[0], one)
 
 
+def _port(one: Given, fields: Fields) -> None:
+    fields.warnings.append(
+        f"{one.spelled}: not copied, clients find the engines at port {names.SERVICE_PORT} of the "
+        "Service"
+    )
+
+
 HANDLED: Mapping[str, Callable[[Given, Fields], None]] = {
     "nnodes": _nodes,
     "disaggregation-mode": _disaggregation,
     "served-model-name": _served_name,
+    "port": _port,
     **dict.fromkeys(SECRETS, _secret),
     **dict.fromkeys(TLS, _tls),
 }
@@ -174,8 +189,10 @@ def _model(given: Sequence[Given], fields: Fields) -> str:
         fields.problems.append("--model-path: is missing; add it")
         return "model"
     path = one.values[0]
+    revision = next((g.values[0] for g in reversed(given) if g.flag == REVISION), "")
     try:
-        source = source_of(path, "spec.model.source", fields.warnings.append)
+        named = f"{path}@{revision}" if revision and is_hub_id(path) else path
+        source = source_of(named, "spec.model.source", fields.warnings.append)
     except NoSourceError as error:
         fields.problems.append(f"{one.spelled}: {error}")
         return path
@@ -202,6 +219,18 @@ def _surroundings(command: Command, fields: Fields) -> None:
 def _env(name: str, value: str, fields: Fields) -> list[dict[str, str]]:
     if name in DEVICES:
         fields.warnings.append(f"{name}: left out, Kubernetes gives a pod its accelerators")
+    elif name in HUB_TOKENS:
+        fields.warnings.append(
+            f"{name}: a secret is not copied; put it into a Secret and name that in "
+            "spec.model.tokenSecretRef"
+        )
+    elif name == "HF_ENDPOINT":
+        fields.spec["model"]["hubEndpoint"] = value
+    elif name == "SGLANG_USE_MODELSCOPE" and fields.spec["model"]["source"].startswith("hf://"):
+        fields.problems.append(
+            f"{name}: hf:// asks a hub with Hugging Face's API, and ModelScope has another; "
+            "convert without it, and write pvc://CLAIM/PATH for the folder you downloaded to"
+        )
     elif SECRET.search(name):
         fields.warnings.append(
             f"{name}: a secret is not copied; put it into a Secret and name that in "

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from pydantic.alias_generators import to_camel, to_snake
@@ -13,7 +13,7 @@ from sglang_controllers.api.flags import FLAGS, Takes
 from sglang_controllers.api.model import Model
 from sglang_controllers.api.settings import DRAFTING, NGRAM, SETTINGS, Kind, Setting
 from sglang_controllers.convert.arguments import Given
-from sglang_controllers.convert.sources import NoSourceError, last_part, source_of
+from sglang_controllers.convert.sources import NoSourceError, is_hub_id, last_part, source_of
 
 ON_BY_PRESENCE = (
     ("cache.hiCache.storage", "hicache-storage-backend"),
@@ -63,7 +63,8 @@ class Fields:
 
 def take(given: Sequence[Given], fields: Fields) -> None:
     """Write each argument that no other part of the conversion has taken into `fields`."""
-    said = {one.flag: one for one in given}  # the last one counts, as in SGLang
+    # The last one counts, as in SGLang.
+    said = _with_draft_revision({one.flag: one for one in given})
     placed = [(_setting(one, said), one) for one in said.values()]
     # In the order of the fields: what switches an object on comes before what is in it.
     for setting, one in sorted(placed, key=lambda pair: _place(pair[0])):
@@ -76,6 +77,17 @@ def take(given: Sequence[Given], fields: Fields) -> None:
                 _typed(setting, one, fields)
         except NotTakenError as error:
             fields.problems.append(f"{one.spelled}: {error}")
+
+
+def _with_draft_revision(said: dict[str, Given]) -> dict[str, Given]:
+    """A draft model of a hub takes its revision along; a folder has none."""
+    revision = said.get("speculative-draft-model-revision")
+    flags = (flag for flag in ("speculative-draft-model-path", "speculative-draft-model"))
+    model = next((said[flag] for flag in flags if flag in said), None)
+    if revision is None or model is None or not is_hub_id(model.values[0]) or not _member(said):
+        return said
+    pinned = replace(model, values=(f"{model.values[0]}@{revision.values[0]}",))
+    return {flag: one for flag, one in said.items() if one is not revision} | {model.flag: pinned}
 
 
 def _place(setting: Setting | None) -> int:
@@ -247,8 +259,8 @@ def _extra(one: Given, fields: Fields) -> None:
 def _warn_of_hub(one: Given, fields: Fields) -> None:
     if not one.values[0].startswith("/"):
         fields.warnings.append(
-            f"{one.spelled}: engines download nothing; mount {one.values[0]} with spec.podTemplate "
-            "and write its folder"
+            f"{one.spelled}: engines download nothing themselves; mount {one.values[0]} with "
+            "spec.podTemplate and write its folder"
         )
 
 

@@ -14,7 +14,6 @@ PROGRESS_MARGIN_S = 600
 def deployment(subject: Subject, spec: ClusterSpec, revision: Revision, replicas: int) -> Manifest:
     """The engines of one revision. Its pod template is written once and never changed."""
     meta = metadata(subject, subject.revision_name(revision.name), revision.name)
-    startup_s = duration_s(spec.engine.startup_timeout or DEFAULT_STARTUP_TIMEOUT)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -28,7 +27,7 @@ def deployment(subject: Subject, spec: ClusterSpec, revision: Revision, replicas
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
             },
-            "progressDeadlineSeconds": startup_s + PROGRESS_MARGIN_S,
+            "progressDeadlineSeconds": progress_deadline_s(spec),
             "revisionHistoryLimit": 1,
             "template": pod_template(subject, spec, revision.name),
         },
@@ -36,11 +35,16 @@ def deployment(subject: Subject, spec: ClusterSpec, revision: Revision, replicas
 
 
 def deployment_step(
-    subject: Subject, revision: str, replicas: int, spec_hash: str | None
+    subject: Subject,
+    revision: str,
+    replicas: int,
+    spec_hash: str | None,
+    progress_deadline: int | None,
 ) -> Manifest:
-    """The part of an existing Deployment that is ours to set again: replicas and metadata.
+    """The part of an existing Deployment that is ours to set again: all but its pod template.
 
-    `spec_hash` None: the spec that it was made from is not known any more.
+    `spec_hash` None: the spec that it was made from is not known any more. `progress_deadline` in
+    seconds, None: as it is.
     """
     meta = metadata(subject, subject.revision_name(revision), revision)
     if spec_hash:
@@ -49,5 +53,13 @@ def deployment_step(
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": meta,
-        "spec": {"replicas": replicas},
+        "spec": {"replicas": replicas}
+        | ({"progressDeadlineSeconds": progress_deadline} if progress_deadline else {}),
     }
+
+
+def progress_deadline_s(spec: ClusterSpec) -> int:
+    """Seconds that a rollout may take for its next pod."""
+    if spec.rollout.progress_deadline:
+        return duration_s(spec.rollout.progress_deadline)
+    return duration_s(spec.engine.startup_timeout or DEFAULT_STARTUP_TIMEOUT) + PROGRESS_MARGIN_S

@@ -6,13 +6,14 @@ from typing import Any, assert_never
 from sglang_controllers import names
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
-from sglang_controllers.api.source import ClaimPath, ImagePath, OciImage
+from sglang_controllers.api.source import ClaimPath, HubModel, ImagePath, OciImage
 from sglang_controllers.arguments import engine_arguments
 from sglang_controllers.manifest import Manifest
-from sglang_controllers.mounts import Files, all_files
+from sglang_controllers.mounts import Files, all_files, downloads
 from sglang_controllers.parallelism import devices
 from sglang_controllers.podtemplate import merged_template
-from sglang_controllers.resources.metadata import labels
+from sglang_controllers.resources.download import cache_mount, cache_volume, download_container
+from sglang_controllers.resources.metadata import labels, selector
 from sglang_controllers.resources.subject import Subject
 
 COMMAND = ("python3", "-m", "sglang.launch_server")
@@ -28,6 +29,8 @@ ENGINE_UID = 1000
 READY_PATH = "/ready"
 """Answers in milliseconds from SGLang's state. /health generates a token: it takes a second at
 least, and 20 s on a busy engine, which would lose it its traffic."""
+
+CLAIM_GROUP = {"fsGroup": ENGINE_UID, "fsGroupChangePolicy": "OnRootMismatch"}
 
 PROBE_TIMEOUT_S = 25
 """A process that is starved of CPU, as at start-up beside others, is slow even to say so."""
@@ -52,6 +55,7 @@ CACHES = {
 
 
 def pod_template(subject: Subject, spec: ClusterSpec, revision: str) -> Manifest:
+    engine = _engine(subject, spec)
     base = {
         "metadata": {"labels": labels(subject, revision)},
         "spec": {
@@ -66,10 +70,14 @@ def pod_template(subject: Subject, spec: ClusterSpec, revision: str) -> Manifest
                 "runAsNonRoot": True,
                 "runAsUser": ENGINE_UID,
                 "runAsGroup": ENGINE_UID,
+                # A new claim belongs to root.
+                **(CLAIM_GROUP if spec.model.cache.pvc and downloads(spec) else {}),
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
+            "topologySpreadConstraints": _spread(subject, revision),
             **_tolerations(spec),
-            "containers": [_engine(subject, spec)],
+            **({"initContainers": [download_container(spec, engine)]} if downloads(spec) else {}),
+            "containers": [engine],
             "volumes": _volumes(spec),
         },
     }
@@ -98,6 +106,7 @@ def _engine(subject: Subject, spec: ClusterSpec) -> Manifest:
         "lifecycle": {"preStop": {"sleep": {"seconds": ENDPOINT_REACTION_S}}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -136,6 +145,23 @@ def _tolerations(spec: ClusterSpec) -> dict[str, Any]:
     return {"tolerations": [{"key": name, "operator": "Exists", "effect": "NoSchedule"}]}
 
 
+def _spread(subject: Subject, revision: str) -> list[Manifest]:
+    """A node that is lost takes as few engines along as can be.
+
+    A wish, not a condition: a pod that fits on one node only is better than none. It counts one
+    revision: with the old pods counted in, a rollout may put all new ones on one node. And nothing
+    about zones: the scheduler ignores nodes that lack a label of any of a pod's constraints.
+    """
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector(subject, revision)},
+        }
+    ]
+
+
 def _environment(spec: ClusterSpec) -> list[Manifest]:
     # Every source that exists is local: a hub must not be asked, least of all by mistake.
     ours = {**CACHES, "HF_HUB_OFFLINE": "1"}
@@ -152,6 +178,7 @@ def _volumes(spec: ClusterSpec) -> list[Manifest]:
         {"name": "tmp", "emptyDir": {}},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
         *(volume for files in all_files(spec) for volume in _volume(files)),
+        *([cache_volume(spec.model.cache)] if downloads(spec) else []),
     ]
 
 
@@ -162,7 +189,7 @@ def _volume(files: Files) -> list[Manifest]:
         case ClaimPath(claim, _):
             held = {"claimName": claim, "readOnly": True}
             return [{"name": files.volume, "persistentVolumeClaim": held}]
-        case ImagePath():
+        case ImagePath() | HubModel():
             return []
         case _:
             assert_never(files.source)
@@ -174,6 +201,7 @@ def _mounts(spec: ClusterSpec) -> list[Manifest]:
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  the container's own
         {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
         *(mount for files in all_files(spec) for mount in _mount(files)),
+        *([cache_mount(spec.model.cache) | {"readOnly": True}] if downloads(spec) else []),
     ]
 
 
@@ -184,7 +212,7 @@ def _mount(files: Files) -> list[Manifest]:
             return [mount]
         case ClaimPath(_, path):
             return [mount | ({"subPath": path} if path else {})]
-        case ImagePath():
+        case ImagePath() | HubModel():
             return []
         case _:
             assert_never(files.source)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sglang_controllers.diagnosis import diagnosis, lacks_room
-from tests.builders import a_pod, ended, unplaceable, waiting
+from tests.builders import a_pod, download_ended, ended, unplaceable, waiting
 
 GPU = "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient nvidia.com/gpu."
 CLAIM = 'persistentvolumeclaim "weights" not found'
@@ -18,6 +18,11 @@ TRACEBACK = (
     "ValueError: tensor parallel size must divide the heads\nKilled\n"
 )
 NO_CONFIG = "OSError: /model does not appear to have a file named config.json. Checkout ..."
+HUNG = (
+    "[2026-11-30 02:10:11] Scheduler watchdog timeout (self.watchdog_timeout=300, "
+    "self.soft=False)\n\n[2026-11-30 02:10:16] Received sigquit from a child process. It usually "
+    "means the child failed.\n"
+)
 CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
 
@@ -41,6 +46,40 @@ CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
         (unplaceable(GPU), "WaitingForGPU", "needs 2 nvidia.com/gpu on one node"),
         (unplaceable(CLAIM), "Volume", '"weights"'),
         (unplaceable("0/3 nodes are available: 3 Insufficient cpu."), "Unschedulable", "cpu"),
+        (
+            unplaceable("0/3 nodes are available: 3 Insufficient cpu."),
+            "Unschedulable",
+            "Lower spec.engine.resources.requests or add a larger node",
+        ),
+        (
+            unplaceable("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
+            "Unschedulable",
+            "Tolerate the taint in spec.podTemplate.spec.tolerations",
+        ),
+        (
+            unplaceable(
+                "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+            ),
+            "Unschedulable",
+            "Correct nodeSelector and affinity",
+        ),
+        (
+            unplaceable("0/2 nodes are available: 2 node(s) were unschedulable."),
+            "Unschedulable",
+            "Uncordon a node",
+        ),
+        (
+            unplaceable("0/2 nodes are available: 2 node(s) had volume node affinity conflict."),
+            "Volume",
+            "tied to other nodes",
+        ),
+        (unplaceable(GPU), "WaitingForGPU", "lower spec.replicas, or tolerate the taint"),
+        (ended(137, HUNG), "EngineHung", "longer than 300 s"),
+        (
+            ended(1, "OSError: [Errno 30] Read-only file system: '/opt/x/cache'"),
+            "EngineCrash",
+            "writes to /opt/x/cache, which is read-only",
+        ),
     ],
 )
 def test_a_fault_has_its_reason_and_remedy(status: dict[str, Any], reason: str, says: str) -> None:
@@ -49,6 +88,107 @@ def test_a_fault_has_its_reason_and_remedy(status: dict[str, Any], reason: str, 
     assert finding is not None
     assert finding.reason == reason
     assert says in finding.message
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "says"),
+    [
+        (
+            "error: gated: https://h does not give a/b@main without a token, and none is set\n",
+            "ModelGated",
+            "name the Secret with your token in spec.model.tokenSecretRef",
+        ),
+        (
+            "error: no-model: https://h has no model a/b",
+            "ModelNotFound",
+            "Correct the hf:// source",
+        ),
+        ("error: no-revision: https://h has no revision x", "ModelNotFound", "follows @"),
+        (
+            "a/b: trying again in 4 s: ConnectError\nerror: unreachable: http://h cannot be reached",
+            "ModelDownload",
+            "spec.model.hubEndpoint",
+        ),
+        ("error: no-space: a/b does not fit", "ModelDownload", "spec.model.cache more room"),
+        ("error: not-writable: a/b cannot be stored", "ModelDownload", "Let uid 1000 write"),
+        ("error: no-client: huggingface_hub is missing", "ModelDownload", "another source"),
+        (
+            "Traceback\nerror: failed: a/b cannot be fetched: ValueError: x",
+            "ModelDownload",
+            "kubectl logs -c download",
+        ),
+        ("", "ModelDownload", "the download ended with exit code 1"),
+    ],
+)
+def test_a_failed_download_says_why(said: str, reason: str, says: str) -> None:
+    finding = diagnosis(a_pod(**download_ended(said)), ())
+
+    assert finding is not None
+    assert finding.reason == reason
+    assert says in finding.message
+
+
+def loading(started: str, finished: str) -> dict[str, Any]:
+    """Container statuses of an engine that was killed once and loads again."""
+    last = {"exitCode": 137, "reason": "Error", "startedAt": started, "finishedAt": finished}
+    return {
+        "containerStatuses": [
+            {
+                "name": "engine",
+                "ready": False,
+                "state": {"running": {"startedAt": finished}},
+                "lastState": {"terminated": last},
+            }
+        ]
+    }
+
+
+def killing(at: str) -> dict[str, Any]:
+    """Kubelet's event, as recorded from a real one."""
+    return {
+        "type": "Normal",
+        "reason": "Killing",
+        "message": "Container engine failed startup probe, will be restarted",
+        "lastTimestamp": at,
+    }
+
+
+def test_an_engine_that_loads_too_long_is_told_apart_from_a_crash() -> None:
+    pod = a_pod(**loading("2026-11-29T12:00:00Z", "2026-11-29T12:31:00Z"))
+
+    too_long = diagnosis(pod, (killing("2026-11-29T12:30:05Z"),))
+    crash = diagnosis(pod, (killing("2026-11-29T11:30:05Z"),))
+
+    assert too_long is not None
+    assert too_long.reason == "StartupTimeout"
+    assert "raise spec.engine.startupTimeout" in too_long.message
+    assert crash is not None
+    assert crash.reason == "EngineCrash"
+
+
+def on_a_lost_node(reason: str = "") -> dict[str, Any]:
+    """Conditions as the node controller leaves them, or a kubelet that gives a reason."""
+    ready = {"type": "Ready", "status": "False"} | ({"reason": reason} if reason else {})
+    return {
+        "phase": "Running",
+        "conditions": [ready, {"type": "ContainersReady", "status": "True"}],
+        "containerStatuses": [{"name": "engine", "ready": True, "state": {"running": {}}}],
+    }
+
+
+def test_a_pod_on_a_lost_node_says_so() -> None:
+    pod = a_pod(**on_a_lost_node())
+    pod["spec"]["nodeName"] = "gpu-7"
+
+    finding = diagnosis(pod, ())
+
+    assert finding is not None
+    assert finding.reason == "NodeLost"
+    assert finding.message.startswith("node gpu-7 does not answer")
+
+
+def test_a_pod_whose_gate_is_closed_is_on_no_lost_node() -> None:
+    assert diagnosis(a_pod(**on_a_lost_node("ReadinessGatesNotReady")), ()) is None
 
 
 AFTERMATH = (

@@ -11,6 +11,9 @@ from sglang_controllers.arguments import argument_problems
 from tests.unit.controllers.api.cases import GOOD, a_spec
 from tests.unit.controllers.api.strategies import specs
 
+UNKNOWN = {"allowUnknownVersion": True}
+ANOTHER = [{"image": "x/y:z", **UNKNOWN}, {"version": "0.6.0", **UNKNOWN}, UNKNOWN]
+
 
 def extra(**flags: Any) -> dict[str, Any]:
     return {"engine": {"extraArgs": {flag.replace("_", "-"): v for flag, v in flags.items()}}}
@@ -92,7 +95,8 @@ def test_another_spelling_does_not_hide_the_owner(key: str) -> None:
 
 def test_a_flag_that_only_begins_like_an_owned_one_is_free() -> None:
     assert extra_problems({"enable-metrics-for-all-schedulers": True}) == ()
-    assert extra_problems({"model-impl": "auto", "api-keys": 1}, image="x/y:z") == ()
+    flags = {"model-impl": "auto", "api-keys": 1}
+    assert problems(engine={**UNKNOWN, "extraArgs": flags}) == ()
 
 
 def test_an_algorithm_without_a_field_is_free_to_use_the_shared_flags() -> None:
@@ -174,7 +178,7 @@ def test_a_value_that_sglang_does_not_offer_is_answered_with_what_it_offers(
     assert problem.startswith(sentence)
 
 
-@pytest.mark.parametrize("engine", [{"image": "x/y:z"}, {"version": "0.6.0"}])
+@pytest.mark.parametrize("engine", ANOTHER)
 def test_another_engine_may_offer_other_values(engine: dict[str, Any]) -> None:
     assert problems(engine={**engine, "attentionBackend": "mine"}) == ()
 
@@ -313,11 +317,36 @@ def test_a_flag_that_can_be_switched_off_says_how() -> None:
     assert problem.endswith("a flag that is off is left out; write no-lora-strict-loading: true")
 
 
-@pytest.mark.parametrize("engine", [{"image": "x/y:z"}, {"version": "0.6.0"}])
+@pytest.mark.parametrize("engine", ANOTHER)
 def test_flags_of_another_engine_are_its_own(engine: dict[str, Any]) -> None:
     flags = {"enable-my-plugin": True, "enable-cache-report": "yes"}
 
     assert problems(engine={**engine, "extraArgs": flags}) == ()
+
+
+def test_a_release_that_is_not_known_has_to_be_allowed() -> None:
+    (problem,) = problems(engine={"version": "0.6.0"})
+
+    assert problem == (
+        'spec.engine.version: got "0.6.0"; settings are checked against SGLang 0.5.23; write '
+        '"0.5.23", or set spec.engine.allowUnknownVersion: true to leave the check to SGLang itself'
+    )
+
+
+def test_an_image_is_taken_for_the_known_release_until_said_otherwise() -> None:
+    (flag, value) = problems(
+        engine={
+            "image": "x/y:z",
+            "attentionBackend": "mine",
+            "extraArgs": {"enable-my-plugin": True},
+        }
+    )
+
+    hint = "; if spec.engine.image has it, set spec.engine.allowUnknownVersion: true"
+    assert flag.startswith("spec.engine.extraArgs.enable-my-plugin: SGLang 0.5.23 has no such")
+    assert value.startswith('spec.engine.attentionBackend: got "mine"')
+    assert flag.endswith(hint)
+    assert value.endswith(hint)
 
 
 def test_problems_come_in_the_order_of_the_flags() -> None:

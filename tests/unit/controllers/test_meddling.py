@@ -106,3 +106,28 @@ def test_an_evicted_pod_does_not_keep_its_old_revision() -> None:
         world.pods.pop()
 
     assert not [key for key in world.children if before in key.name]
+
+
+@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget"])
+def test_a_key_that_somebody_adds_to_a_selector_is_taken_out(kind: str) -> None:
+    world = a_serving_world()
+    (key,) = [key for key in world.children if key.kind == kind]
+    selector = world.children[key]["spec"]["selector"]
+    selector.get("matchLabels", selector)["app"] = "theirs"
+
+    answer = world.reconcile()
+
+    assert [apply.manifest["kind"] for apply in answer.apply] == [kind]
+
+
+def test_a_pod_template_that_somebody_changed_is_told_and_left_alone() -> None:
+    world = a_serving_world()
+    (live,) = [child for key, child in world.children.items() if key.kind == "Deployment"]
+    live["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "2"
+
+    answer = world.reconcile()
+
+    assert not (answer.create or answer.apply or answer.delete)
+    ready = next(c for c in world.cluster["status"]["conditions"] if c["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("True", "Serving")
+    assert f"somebody else has changed in Deployment {live['metadata']['name']}" in ready["message"]

@@ -1,5 +1,6 @@
 """Status follows kstatus, and is written on transitions only."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.planner import plan
 from sglang_controllers.reasons import Reason
-from sglang_controllers.snapshot import Snapshot
+from sglang_controllers.snapshot import Snapshot, WriteError
 from tests.builders import NOW, a_cluster, a_pod, ended, unplaceable, waiting
 from tests.simulation import World
 
@@ -202,3 +203,80 @@ def test_a_cluster_in_another_owners_name_is_told_apart() -> None:
 
     assert world.children[ObjectKey("Deployment", "x")] == stranger
     assert kstatus(world.cluster) == "Current"
+
+
+def test_no_progress_without_a_fault_is_told_and_needs_the_user() -> None:
+    world = World(a_cluster())
+    world.reconcile()
+    revision = world.cluster["status"]["currentRevision"]
+    world.pods = [a_pod(revision)]
+    deployment = world.children[ObjectKey("Deployment", f"chat-unified-{revision}")]
+    late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    deployment["status"] = {"conditions": [late]}
+
+    world.reconcile()
+
+    ready = next(c for c in world.cluster["status"]["conditions"] if c["type"] == "Ready")
+    assert ready["reason"] == "ProgressDeadlineExceeded"
+    assert "for 2400 s" in ready["message"]
+    assert kstatus(world.cluster) == "Failed"
+
+
+def test_a_fault_explains_more_than_the_missed_deadline() -> None:
+    world = World(a_cluster())
+    world.reconcile()
+    revision = world.cluster["status"]["currentRevision"]
+    world.pods = [a_pod(revision, **ended(1, "RuntimeError: boom"))]
+    deployment = world.children[ObjectKey("Deployment", f"chat-unified-{revision}")]
+    late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    deployment["status"] = {"conditions": [late]}
+
+    world.reconcile()
+
+    ready = next(c for c in world.cluster["status"]["conditions"] if c["type"] == "Ready")
+    assert ready["reason"] == "EngineCrash"
+
+
+WEBHOOKS = {
+    (
+        'admission webhook "policy.example.com" denied the request: GPU pods need a team label'
+    ): "Satisfy that admission webhook in spec.podTemplate, or exempt the namespace",
+    (
+        'Internal error occurred: failed calling webhook "policy.example.com": failed to call '
+        'webhook: Post "https://policy.policies.svc:443/?timeout=10s": service "policy" not found'
+    ): "Repair that admission webhook, or remove it: it does not answer",
+}
+
+
+@pytest.mark.parametrize("said", WEBHOOKS)
+def test_a_webhook_that_refuses_our_object_or_its_pods_is_named(said: str) -> None:
+    world = World(a_cluster())
+    key = ObjectKey("Deployment", "chat-unified-x")
+    ours = plan(replace(world.snapshot(), errors={key: WriteError("create", 500, "", said)}))
+    world.reconcile()
+    revision = world.cluster["status"]["currentRevision"]
+    failure = {"type": "ReplicaFailure", "status": "True", "message": said}
+    deployment = world.children[ObjectKey("Deployment", f"chat-unified-{revision}")]
+    deployment["status"] = {"conditions": [failure]}
+    pods = plan(world.snapshot())
+
+    for answer in (ours, pods):
+        assert answer.status is not None
+        ready = next(c for c in answer.status["conditions"] if c["type"] == "Ready")
+        assert ready["reason"] == "Rejected"
+        assert "policy.example.com" in ready["message"]
+        assert ready["message"].endswith(WEBHOOKS[said])
+
+
+def test_a_download_is_told_from_loading() -> None:
+    world = World(a_cluster())
+    world.reconcile()
+    revision = world.cluster["status"]["currentRevision"]
+    download = {"name": "download", "ready": False, "state": {"running": {}}}
+    world.pods = [a_pod(revision, initContainerStatuses=[download])]
+
+    world.reconcile()
+
+    ready = next(c for c in world.cluster["status"]["conditions"] if c["type"] == "Ready")
+    assert ready["reason"] == "Starting"
+    assert ready["message"] == "0 of 1 replica ready, a model is being downloaded"

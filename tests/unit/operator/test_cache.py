@@ -100,6 +100,20 @@ def test_an_object_that_changes_its_label_moves_and_changes_both_clusters() -> N
     assert version_in(cache, OTHER) == "11"
 
 
+@pytest.mark.parametrize("label", ["other", None])
+def test_an_object_whose_label_somebody_changed_stays_with_its_controller(
+    label: str | None,
+) -> None:
+    owner = {"kind": KIND, "name": "chat", "controller": True}
+    meddled = labelled(an_object(version=11), label)
+    meddled["metadata"]["ownerReferences"] = [{"kind": "Node", "name": "other"}, owner]
+    cache = Cache()
+    cache.put(an_object(version=10))
+
+    assert cache.put(meddled) == {CHAT}
+    assert version_in(cache) == "11"
+
+
 def test_an_object_without_our_label_is_forgotten() -> None:
     cache = Cache()
     cache.put(an_object(version=10))

@@ -145,3 +145,10 @@ async def test_nobody_listening_is_no_answer() -> None:
     async with Kube(Configuration(host="http://127.0.0.1:1")) as client:
         with pytest.raises(NetworkError):
             await client.get(SERVICES, "team", "chat")
+
+
+def test_a_webhook_that_does_not_answer_is_somebodys_business_though_it_is_a_500() -> None:
+    said = 'Internal error occurred: failed calling webhook "x": no endpoints available'
+
+    assert not ApiError(500, "InternalError", said).may_pass
+    assert ApiError(500, "InternalError", "etcdserver: request timed out").may_pass

@@ -66,12 +66,12 @@ def test_the_snapshot_has_the_time_and_the_last_refusals() -> None:
     assert snapshot.errors == error
 
 
-def test_warnings_of_a_pod_that_is_not_ready_are_asked_for_by_its_uid() -> None:
+def test_events_of_a_pod_that_is_not_ready_are_asked_for_by_its_uid() -> None:
     bench = Bench(pod(**UNREADY))
 
     snapshot = bench.observe()
 
-    assert bench.asked == ["involvedObject.uid=uid-pod-1,type=Warning"]
+    assert bench.asked == ["involvedObject.uid=uid-pod-1"]
     assert snapshot.events == {"uid-pod-1": (WARNING,)}
 
 
@@ -90,7 +90,7 @@ def test_many_unready_pods_cost_few_requests_the_oldest_first() -> None:
     bench.observe()
 
     assert len(bench.asked) == PODS_ASKED
-    assert bench.asked[0] == "involvedObject.uid=uid-pod-129,type=Warning"
+    assert bench.asked[0] == "involvedObject.uid=uid-pod-129"
 
 
 def test_answers_are_kept_for_some_seconds() -> None:
@@ -135,3 +135,13 @@ def test_events_that_cannot_be_read_are_logged_once(caplog: pytest.LogCaptureFix
 
     assert len(bench.asked) == 3
     assert len(caplog.records) == 1
+
+
+def test_of_the_normal_events_only_those_that_tell_of_a_kill_are_kept() -> None:
+    bench = Bench(pod(**UNREADY))
+    killing = {"type": "Normal", "reason": "Killing", "message": "failed startup probe"}
+    started = {"type": "Normal", "reason": "Started", "message": "Started container engine"}
+    items = [{**item, "metadata": {}} for item in (started, killing, WARNING)]
+    bench.api.on("GET", EVENTS, {"metadata": {"resourceVersion": "1"}, "items": items})
+
+    assert bench.observe().events == {"uid-pod-1": (killing, WARNING)}

@@ -34,8 +34,33 @@ TIMEOUT = "spec.engine.startupTimeout"
 COUNT = "spec.engine.accelerator.count"
 
 BREAKS_A_RULE: dict[str, Bad] = {
-    "a hub's model": Bad(a_spec(model={"source": "Qwen/Qwen3-8B"}), SOURCE, 'write "oci://'),
-    "an unknown scheme": Bad(a_spec(model={"source": "hf://Qwen/Qwen3-8B"}), SOURCE, "pvc://CLAIM"),
+    "a hub's model": Bad(a_spec(model={"source": "Qwen/Qwen3-8B"}), SOURCE, 'write "hf://'),
+    "an unknown scheme": Bad(a_spec(model={"source": "s3://bucket/model"}), SOURCE, "pvc://CLAIM"),
+    "a hub's model with too many parts": Bad(
+        a_spec(model={"source": "hf://a/b/c"}), SOURCE, "hf://ORG/NAME@REVISION"
+    ),
+    "a hub's model without a revision after @": Bad(
+        a_spec(model={"source": "hf://a/b@"}), SOURCE, "hf://ORG/NAME@REVISION"
+    ),
+    "two places for downloads": Bad(
+        a_spec(model={**MODEL, "cache": {"emptyDir": {}, "pvc": {"claimName": "hub"}}}),
+        "spec.model.cache",
+        "remove all but one",
+    ),
+    "a cache that climbs out": Bad(
+        a_spec(model={**MODEL, "cache": {"pvc": {"claimName": "hub", "path": "a/../b"}}}),
+        "spec.model.cache.pvc.path",
+        "no '..'",
+    ),
+    "a rollout that cannot move": Bad(
+        a_spec(rollout={"maxSurge": 0, "maxUnavailable": "0%"}), "spec.rollout", "write 1 for one"
+    ),
+    "a deadline without a unit": Bad(
+        a_spec(rollout={"progressDeadline": "30"}), "spec.rollout.progressDeadline", 'write "1h"'
+    ),
+    "a deadline of weeks": Bad(
+        a_spec(rollout={"progressDeadline": "169h"}), "spec.rollout.progressDeadline", "at most"
+    ),
     "an image without a name": Bad(a_spec(model={"source": "oci://"}), SOURCE, "oci://IMAGE"),
     "a source with a space": Bad(a_spec(model={"source": "pvc://a/b c"}), SOURCE, "without spaces"),
     "a claim in capitals": Bad(a_spec(model={"source": "pvc://Models"}), SOURCE, "pvc://CLAIM"),
@@ -45,6 +70,14 @@ BREAKS_A_RULE: dict[str, Bad] = {
     ),
     "a relative image path": Bad(
         a_spec(model={"source": "image://models"}), SOURCE, "image:///PATH"
+    ),
+    "memory with a wrong unit": Bad(
+        engine(sharedMemory="8GB"), "spec.engine.sharedMemory", 'write "500m"'
+    ),
+    "memory below zero": Bad(engine(sharedMemory="-1Gi"), "spec.engine.sharedMemory", "a quantity"),
+    "more than all": Bad(a_spec(rollout={"maxSurge": "101%"}), "spec.rollout.maxSurge", '"25%"'),
+    "less than nothing": Bad(
+        a_spec(disruption={"maxUnavailable": -1}), "spec.disruption.maxUnavailable", "write 1"
     ),
     "a timeout without a unit": Bad(engine(startupTimeout="30"), TIMEOUT, 'write "30m"'),
     "a timeout with a fraction": Bad(engine(startupTimeout="1.5h"), TIMEOUT, "needs units"),
@@ -67,12 +100,12 @@ BREAKS_A_RULE: dict[str, Bad] = {
     "an adapter from a hub": Bad(
         a_spec(model={**MODEL, "loraAdapters": [{"name": "a", "source": "team/a"}]}),
         "spec.model.loraAdapters[0].source",
-        'write "oci://',
+        'write "hf://',
     ),
     "a draft model from a hub": Bad(
         drafting("standalone", draftModel={"source": "Qwen/Qwen3-0.6B"}),
         "spec.speculative.standalone.draftModel.source",
-        'write "oci://',
+        'write "hf://',
     ),
     "two ways to draft": Bad(
         a_spec(speculative={"ngram": {}, "nextn": {}}), "spec.speculative", "remove all but one"
@@ -174,13 +207,25 @@ BREAKS_A_TYPE: dict[str, Bad] = {
     "fewer than no engines": Bad(
         a_spec(replicas=-1), "spec.replicas", "greater than or equal to 0"
     ),
+    "half a replica": Bad(a_spec(rollout={"maxSurge": "0.5"}), "spec.rollout.maxSurge", ""),
+    "a service of no kind": Bad(
+        a_spec(service={"type": "ExternalName"}), "spec.service.type", '"LoadBalancer"'
+    ),
+    "a hub without a scheme": Bad(
+        a_spec(model={**MODEL, "hubEndpoint": "mirror.example.com"}), "spec.model.hubEndpoint", ""
+    ),
+    "a token without a key": Bad(
+        a_spec(model={**MODEL, "tokenSecretRef": {"name": "hub"}}),
+        "spec.model.tokenSecretRef.key",
+        "",
+    ),
     "a number in quotes": Bad(a_spec(replicas="2"), "spec.replicas", ""),
     "a truth in quotes": Bad(a_spec(paused="yes"), "spec.paused", ""),
     "a served name with a colon": Bad(
         a_spec(model={**MODEL, "servedName": "a:b"}), "spec.model.servedName", ""
     ),
     "no tensor rank": Bad(engine(parallelism={"tensor": 0}), "spec.engine.parallelism.tensor", "1"),
-    "memory with a wrong unit": Bad(engine(sharedMemory="8GB"), "spec.engine.sharedMemory", ""),
+    "an image with a space": Bad(engine(image="a b"), "spec.engine.image", ""),
     "half a core as a number": Bad(
         engine(resources={"requests": {"cpu": 0.5}}), "spec.engine.resources.requests", ""
     ),

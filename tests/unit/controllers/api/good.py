@@ -72,6 +72,28 @@ GOOD: dict[str, dict[str, Any]] = {
             ],
         }
     ),
+    "a model of a hub": a_spec(
+        model={
+            "source": "hf://Qwen/Qwen3-8B@9c925d64d72725edaf899c6cb9c377fd0709d9c5",
+            "tokenSecretRef": {"name": "hub", "key": "token", "optional": True},
+            "hubEndpoint": "http://hub.internal:8080",
+            "cache": {"pvc": {"claimName": "hub", "path": "models/hub"}},
+            "loraAdapters": [{"name": "sql", "source": "hf://team/sql@refs/pr/1"}],
+        }
+    ),
+    "a model of a hub, kept on the node": a_spec(
+        model={"source": "hf://gpt2", "cache": {"hostPath": {"path": "/var/lib/models"}}}
+    ),
+    "a model of a hub, kept in the pod": a_spec(
+        model={"source": "hf://a/b@main", "cache": {"emptyDir": {"sizeLimit": "200Gi"}}}
+    ),
+    "everything about operation": a_spec(
+        service={"type": "LoadBalancer", "annotations": {"example.com/scheme": "internal"}},
+        rollout={"maxSurge": "25%", "maxUnavailable": 0, "progressDeadline": "2h"},
+        disruption={"maxUnavailable": "10%"},
+    ),
+    "no surge": a_spec(rollout={"maxSurge": 0}),
+    "an engine of its own version": engine(version="0.6.0", allowUnknownVersion=True),
     "eight ranks of four groups": engine(
         parallelism={"tensor": 8, "data": 4, "dpAttention": True, "expert": 8}
     ),

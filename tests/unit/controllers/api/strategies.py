@@ -14,6 +14,7 @@ from sglang_controllers.api.cache import (
 )
 from sglang_controllers.api.files import Dtype
 from sglang_controllers.api.hardware import GraphBackend
+from sglang_controllers.api.operation import ServiceType
 from sglang_controllers.api.scheduling import (
     OverlapMode,
     Preemption,
@@ -23,7 +24,14 @@ from sglang_controllers.api.scheduling import (
 from sglang_controllers.api.speculative import EagleAlgorithm, MatchType
 
 SOURCES = st.sampled_from(
-    ["oci://ghcr.io/team/smollm2:v1", "pvc://models", "pvc://models/a/b", "image:///models/smollm2"]
+    [
+        "oci://ghcr.io/team/smollm2:v1",
+        "pvc://models",
+        "pvc://models/a/b",
+        "image:///models/smollm2",
+        "hf://team/smollm2",
+        "hf://smollm2@refs/pr/1",
+    ]
 )
 WORDS = st.text("abcdefghij-_/. 0123456789", min_size=1, max_size=12)
 FLAGS = st.from_regex(r"x[a-z]{1,6}(-[a-z]{1,6}){0,2}", fullmatch=True)
@@ -194,13 +202,39 @@ SPECULATIVES = st.one_of(
 )
 
 
+HUBS = objects(
+    tokenSecretRef=st.just({"name": "hub", "key": "token"}),
+    hubEndpoint=st.just("https://hub.example.com"),
+    cache=st.sampled_from(
+        [
+            {},
+            {"pvc": {"claimName": "hub", "path": "a/b"}},
+            {"hostPath": {"path": "/srv/hub"}},
+            {"emptyDir": {"sizeLimit": "10Gi"}},
+        ]
+    ),
+)
+
+AMOUNTS = st.one_of(st.integers(1, 5), st.sampled_from(["10%", "50%", "100%"]))
+
+OPERATIONS: dict[str, st.SearchStrategy[Any]] = {
+    "service": objects(
+        type=one_of(ServiceType), annotations=st.just({"example.com/scheme": "internal"})
+    ),
+    "rollout": objects(
+        maxSurge=AMOUNTS, maxUnavailable=AMOUNTS, progressDeadline=st.sampled_from(["90s", "2h"])
+    ),
+    "disruption": objects(maxUnavailable=AMOUNTS),
+}
+
+
 def specs(
     extra_args: st.SearchStrategy[dict[str, Any]] | None = None,
 ) -> st.SearchStrategy[dict[str, Any]]:
     """Raw specs that the models take."""
     extra = st.dictionaries(FLAGS, st.one_of(SCALARS, LISTS, JSON_OBJECTS), max_size=4)
     return st.fixed_dictionaries(
-        {"model": MODELS},
+        {"model": st.tuples(MODELS, HUBS).map(lambda parts: parts[0] | parts[1])},
         optional={
             "replicas": st.integers(0, 5),
             "paused": st.booleans(),
@@ -210,5 +244,6 @@ def specs(
             "cache": CACHES,
             "scheduling": SCHEDULINGS,
             "speculative": SPECULATIVES,
+            **OPERATIONS,
         },
     )

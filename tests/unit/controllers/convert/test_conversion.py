@@ -63,7 +63,7 @@ def whole_name(name: str) -> str:
 def plain(flag: str, text: str) -> Any:
     """A value that means the same is the same: 16Ki and 16384, JSON with and without spaces."""
     if flag == "speculative-draft-model-path" and not text.startswith("/"):
-        return "/draft-model"
+        return "/cache/models/draft-model"
     if flag == "speculative-algorithm":
         return text.upper()
     if text.endswith("Ki"):
@@ -164,10 +164,55 @@ def test_clients_go_on_to_ask_for_the_model_as_the_command_called_it() -> None:
     assert spec_of(f"{LAUNCH} --served-model-name chat")["model"]["servedName"] == "chat"
 
 
-def test_a_hub_id_becomes_a_folder_of_a_claim_that_the_user_is_told_to_fill() -> None:
-    assert spec_of(LAUNCH)["model"]["source"] == "pvc://models/Qwen/Qwen3-8B"
-    assert 'fill the folder Qwen/Qwen3-8B of the claim "models"' in warnings_of(LAUNCH)
-    assert "hf download Qwen/Qwen3-8B" in warnings_of(LAUNCH)
+def test_a_hub_id_is_downloaded_and_the_user_is_told_what_that_means() -> None:
+    assert spec_of(LAUNCH)["model"]["source"] == "hf://Qwen/Qwen3-8B"
+    assert "every new pod downloads Qwen/Qwen3-8B" in warnings_of(LAUNCH)
+    assert "main may change between two pods" in warnings_of(LAUNCH)
+
+
+def test_a_revision_belongs_to_the_source() -> None:
+    commit = "9c925d64d72725edaf899c6cb9c377fd0709d9c5"
+    spec = spec_of(f"{LAUNCH} --revision {commit}")
+
+    assert spec["model"]["source"] == f"hf://Qwen/Qwen3-8B@{commit}"
+    assert "extraArgs" not in spec.get("engine", {})
+    assert "may change between two pods" not in warnings_of(f"{LAUNCH} --revision {commit}")
+
+
+def test_the_revision_of_a_folder_stays_an_argument() -> None:
+    spec = spec_of("python -m sglang.launch_server --model-path /srv/model --revision v1")
+
+    assert spec["engine"]["extraArgs"] == {"revision": "v1"}
+
+
+def test_a_draft_model_of_a_hub_takes_its_revision_along() -> None:
+    spec = spec_of(
+        f"{LAUNCH} --speculative-algorithm STANDALONE --speculative-draft-model-path a/small "
+        "--speculative-draft-model-revision v2"
+    )
+
+    assert spec["speculative"]["standalone"]["draftModel"]["source"] == "hf://a/small@v2"
+    assert "engine" not in spec
+
+
+def test_a_hub_token_is_not_copied_and_its_field_is_named() -> None:
+    conversion = converted(f"HF_TOKEN=hf_secret {LAUNCH}")
+
+    assert "hf_secret" not in as_yaml(conversion)
+    assert "HF_TOKEN: a secret is not copied" in "\n".join(conversion.warnings)
+    assert "spec.model.tokenSecretRef" in "\n".join(conversion.warnings)
+
+
+def test_a_mirror_of_the_hub_is_a_field() -> None:
+    spec = spec_of(f"HF_ENDPOINT=https://hub.example.com {LAUNCH}")
+
+    assert spec["model"]["hubEndpoint"] == "https://hub.example.com"
+    assert "env" not in spec.get("engine", {})
+
+
+def test_a_hub_with_another_api_is_refused() -> None:
+    with pytest.raises(ConvertError, match="SGLANG_USE_MODELSCOPE: hf:// asks a hub with"):
+        converted(f"SGLANG_USE_MODELSCOPE=true {LAUNCH}")
 
 
 def test_a_path_becomes_a_folder_of_the_image_and_the_user_is_told_so() -> None:
@@ -200,7 +245,7 @@ def test_an_adapter_is_mounted_under_its_name() -> None:
 
     assert spec_of(command)["model"]["loraAdapters"] == [
         {"name": "a", "source": "image:///x/a"},
-        {"name": "b", "source": "pvc://models/team/b"},
+        {"name": "b", "source": "hf://team/b"},
         {"name": "c", "source": "image:///x/c"},
     ]
     assert "clients ask for the adapter team/b as b from now on" in warnings_of(command)
@@ -259,3 +304,19 @@ def test_the_file_begins_with_what_the_user_has_to_see_to() -> None:
 
     assert text.startswith("# See to this before you apply it:\n# - --api-key: not copied")
     assert yaml.safe_load(text) == converted(LAUNCH).manifest
+
+
+def test_another_port_is_told_since_clients_have_to_know() -> None:
+    assert "--port: not copied, clients find the engines at port 8000" in warnings_of(
+        f"{LAUNCH} --port 9000"
+    )
+
+
+def test_a_flag_that_asks_for_the_default_is_not_answered_with_its_contrary() -> None:
+    with pytest.raises(ConvertError) as refused:
+        converted(f"{LAUNCH} --enable-overlap-schedule")
+
+    (problem,) = refused.value.problems
+    assert problem.endswith(
+        "it is the default, for --disable-overlap-schedule changes it; remove it"
+    )
