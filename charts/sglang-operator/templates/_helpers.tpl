@@ -29,6 +29,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{- /* The chart's labels and `more` ones, which cannot replace them. Two keys alike are no YAML. */ -}}
+{{- define "sglang-operator.labelsAnd" -}}
+{{- merge (include "sglang-operator.labels" .root | fromYaml) (.more | default dict) | toYaml }}
+{{- end }}
+
 {{- define "sglang-operator.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "sglang-operator.fullname" .) .Values.serviceAccount.name }}
@@ -43,6 +48,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else }}
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
+{{- end }}
+
+{{- /* Empty where no PodMonitor is to be made. */ -}}
+{{- define "sglang-operator.podMonitors" -}}
+{{- if and .Values.metrics.podMonitor.enabled (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+true
+{{- end }}
+{{- end }}
+
+{{- /* Operator and engines name the port alike. */ -}}
+{{- define "sglang-operator.metricsEndpoint" -}}
+- port: http
+  path: /metrics
+  {{- with .Values.metrics.podMonitor.interval }}
+  interval: {{ . }}
+  {{- end }}
 {{- end }}
 
 {{- /* The rights the operator needs where SGLangClusters live. It reads no Secret. */ -}}

@@ -3,6 +3,7 @@
 import functools
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,13 @@ def run_helm(*arguments: str, values: Manifest | None = None) -> subprocess.Comp
     )
 
 
-def template(values: Manifest | None = None, kube_version: str = "1.33.0") -> list[Manifest]:
-    """The manifests of release `fleet` in namespace `ops`."""
+def template(
+    values: Manifest | None = None, kube_version: str = "1.33.0", apis: Sequence[str] = ()
+) -> list[Manifest]:
+    """The manifests of release `fleet` in namespace `ops`, where the cluster has further APIs."""
     release = ("template", "fleet", str(CHART), "--namespace", "ops")
-    result = run_helm(*release, "--kube-version", kube_version, values=values)
+    known = [option for api in apis for option in ("--api-versions", api)]
+    result = run_helm(*release, "--kube-version", kube_version, *known, values=values)
     assert result.returncode == 0, result.stderr
     return [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from tests.unit.chart.render import ROOT, Manifest, of_kind, template, the
+from tests.unit.chart.render import CHART, ROOT, Manifest, of_kind, run_helm, template, the
 
 KEPT = {"helm.sh/resource-policy": "keep"}
 
@@ -96,6 +96,29 @@ def test_a_pod_label_cannot_replace_one_that_selectors_need() -> None:
 
     assert pod["metadata"]["labels"]["app.kubernetes.io/instance"] == "fleet"
     assert pod["metadata"]["labels"]["team"] == "a"
+
+
+def test_no_key_is_written_twice_whatever_is_added() -> None:
+    theirs = {"app.kubernetes.io/name": "other", "helm.sh/chart": "other"}
+    values = {
+        "podLabels": theirs,
+        "podAnnotations": {"kubectl.kubernetes.io/default-container": "proxy"},
+        "metrics": {"podMonitor": {"enabled": True, "labels": theirs}},
+    }
+    release = ("template", "fleet", str(CHART), "--kube-version", "1.33.0")
+
+    text = run_helm(*release, "--api-versions", "monitoring.coreos.com/v1", values=values).stdout
+
+    assert len(list(yaml.load_all(text, OnceEach))) > 5
+
+
+class OnceEach(yaml.SafeLoader):
+    """Refuses a mapping with two keys alike, as other readers than PyYAML do."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value]
+        assert len(names) == len(set(names)), sorted(names)
+        return super().construct_mapping(node, deep=deep)
 
 
 def test_long_names_stay_within_63_characters() -> None:

@@ -1,12 +1,14 @@
 """Values: what is taken, what is refused, and what helm itself thinks of the chart."""
 
 import json
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.unit.chart.render import CHART, run_helm, template
+from tests.unit.chart.render import CHART, Manifest, run_helm, template
 
 ACCEPTED: dict[str, dict[str, Any]] = {
     "nothing-set": {},
@@ -18,19 +20,49 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "pinned-image": {
         "image": {"repository": "registry.example/op", "digest": f"sha256:{'a' * 64}"}
     },
+    "watched-by-prometheus": {
+        "metrics": {
+            "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "interval": "30s"}
+        }
+    },
+    "renamed": {"nameOverride": "sglang", "fullnameOverride": "engines"},
+    "any-spelling-of-an-amount": {
+        "resources": {"requests": {"cpu": 0.5, "memory": "1e8"}, "limits": {"memory": "1.5Gi"}}
+    },
     "quiet": {"metrics": {"service": {"enabled": False}}, "log": {"level": "warning"}},
     "as-a-subchart": {"global": {"imageRegistry": "registry.example"}},
     "placed": {
         "imagePullSecrets": [{"name": "registry"}],
         "nodeSelector": {"kubernetes.io/os": "linux"},
-        "tolerations": [{"key": "infra", "operator": "Exists"}],
-        "affinity": {"nodeAffinity": {}},
-        "topologySpreadConstraints": [{"maxSkew": 1}],
+        "tolerations": [{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}],
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "topologyKey": "kubernetes.io/hostname",
+                        "labelSelector": {
+                            "matchLabels": {"app.kubernetes.io/name": "sglang-operator"}
+                        },
+                    }
+                ]
+            }
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "sglang-operator"}},
+            }
+        ],
         "priorityClassName": "system-cluster-critical",
-        "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+        "extraEnv": [
+            {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "HTTPS_PROXY", "value": "http://proxy:3128"},
+        ],
         "podAnnotations": {"team": "a"},
         "podLabels": {"team": "a"},
-        "resources": {"requests": {"cpu": 1}, "limits": {"memory": "1Gi"}},
+        "resources": {"requests": {"cpu": 0.5, "memory": "1e8"}, "limits": {"memory": "1.5Gi"}},
     },
 }
 
@@ -49,6 +81,15 @@ REFUSED: dict[str, dict[str, Any]] = {
     "no-such-port": {"metrics": {"service": {"port": 70000}}},
     "an-unknown-pull-policy": {"image": {"pullPolicy": "Sometimes"}},
     "a-variable-without-a-name": {"extraEnv": [{"value": "x"}]},
+    "an-amount-with-a-blank": {"resources": {"limits": {"memory": "512 Mi"}}},
+    "an-amount-with-a-wrong-unit": {"resources": {"limits": {"memory": "512MB"}}},
+    "a-negative-amount": {"resources": {"requests": {"cpu": -1}}},
+    "a-name-in-capitals": {"fullnameOverride": "SGLang"},
+    "a-name-that-begins-with-a-digit": {"fullnameOverride": "1st"},
+    "a-name-with-a-dash-at-its-end": {"nameOverride": "sglang-"},
+    "an-account-that-is-no-name": {"serviceAccount": {"name": "my_account"}},
+    "an-interval-without-a-unit": {"metrics": {"podMonitor": {"interval": "30"}}},
+    "a-monitor-s-label-that-is-a-number": {"metrics": {"podMonitor": {"labels": {"a": 1}}}},
     "limits-that-are-no-map": {"resources": {"limits": "1Gi"}},
 }
 
@@ -76,11 +117,59 @@ def test_the_schema_refuses(values: dict[str, Any]) -> None:
     assert "schema" in result.stderr
 
 
-def test_the_schema_knows_exactly_the_documented_values() -> None:
-    documented = yaml.safe_load((CHART / "values.yaml").read_text())
+def documented() -> Manifest:
+    values: Manifest = yaml.safe_load((CHART / "values.yaml").read_text())
+    return values
+
+
+def paths(values: Manifest, schema: Manifest, path: str = "") -> Iterator[tuple[str, bool]]:
+    """Every value and whether the schema knows it, down to where any name is allowed."""
+    known = schema.get("properties", {})
+    for name, value in values.items():
+        inner = known.get(name, {})
+        yield f"{path}{name}", name in known
+        if isinstance(value, dict) and "properties" in inner:
+            yield from paths(value, inner, f"{path}{name}.")
+
+
+def closed(schema: Manifest, values: Manifest) -> Iterator[str]:
+    """Names that the schema has and values.yaml has not."""
+    for name, inner in schema.get("properties", {}).items():
+        if name not in values:
+            yield name
+        elif isinstance(values[name], dict):
+            yield from closed(inner, values[name])
+
+
+def test_the_schema_knows_every_value() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
 
-    assert set(schema["properties"]) == set(documented) | {"global"}
+    assert [path for path, known in paths(documented(), schema) if not known] == []
+
+
+def test_values_yaml_shows_every_value_of_the_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    # Helm's own, and a list that few need.
+    assert sorted(closed(schema, documented())) == ["claims", "global"]
+
+
+def test_every_value_has_a_comment() -> None:
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    leaves = {
+        path.rpartition(".")[2]
+        for path, _ in paths(documented(), schema)
+        if not any(other.startswith(f"{path}.") for other, _ in paths(documented(), schema))
+    }
+    bare = [
+        line.strip()
+        for above, line in pairwise(lines)
+        if line.strip().partition(":")[0] in leaves and not above.strip().startswith("#")
+    ]
+
+    # Under `resources`, which has its own: amounts are as in a pod.
+    assert bare == ["requests:", "limits:"]
 
 
 def test_an_older_kubernetes_is_refused() -> None:

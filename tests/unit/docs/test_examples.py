@@ -5,27 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.arguments import argument_problems
+from tests.unit.docs.blocks import PAGES, ROOT, yaml_blocks
 
-ROOT = Path(__file__).parents[3]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
-YAML_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def clusters() -> list[Any]:
     """Every SGLangCluster of examples/ and of the pages, as pytest parameters."""
-    texts = {str(file.relative_to(ROOT)): file.read_text() for file in ROOT.glob("examples/*.yaml")}
-    for page in PAGES:
-        blocks = YAML_BLOCK.findall(page.read_text())
-        texts |= {f"{page.relative_to(ROOT)}-{i}": block for i, block in enumerate(blocks)}
     return [
-        pytest.param(document, id=name)
-        for name, text in sorted(texts.items())
-        for document in yaml.safe_load_all(text)
+        pytest.param(document, id=block.place)
+        for block in yaml_blocks()
+        for document in block.documents
         if isinstance(document, dict) and document.get("kind") == "SGLangCluster"
     ]
 
