@@ -23,6 +23,9 @@ OWNERSHIP_ATTEMPTS = 3
 """Each fails only when somebody else changed the object between our read and our patch."""
 
 
+NAMESPACE_GOES = "because it is being terminated"
+
+
 class Verb(StrEnum):
     CREATE = "create"
     OWN = "own"  # our fields move from the POST's entry to the applied ones
@@ -326,6 +329,8 @@ class _StaleError(Exception):
 
 def _recorded(write: Write, error: ApiError) -> WriteError:
     """A refusal for the status; what may pass by itself goes on as an exception."""
+    if NAMESPACE_GOES in error.message:  # and the cluster with it: nobody has to do anything
+        raise _StaleError from error
     if error.may_pass:
         raise error
     return WriteError(write.verb, error.status, error.reason, error.message)

@@ -180,6 +180,18 @@ def test_a_refusal_is_recorded_and_the_rest_goes_on(answer: ApiError) -> None:
     assert ("create", "refused") in bench.counted
 
 
+def test_in_a_namespace_that_goes_away_nothing_is_told() -> None:
+    bench = Bench()
+    said = "unable to create new content in namespace team because it is being terminated"
+    bench.api.on("POST", SERVICES, ApiError(403, "Forbidden", said))
+
+    outcome = bench.carry_out(Plan(create=(a_manifest(),), status={}))
+
+    assert outcome.stale
+    assert outcome.errors == {}
+    assert bench.written == []
+
+
 def test_nothing_is_deleted_while_something_could_not_be_written() -> None:
     bench = Bench()
     bench.api.on("POST", SERVICES, FORBIDDEN)
