@@ -9,6 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 START=$(now)
 WORKERS=("$CLUSTER-worker" "$CLUSTER-worker2")
+AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml # in the node
 
 # Which Docker and node image: those of a run before this one, those asked for, or the first that are possible.
 choose() {
@@ -61,13 +62,34 @@ prepare_own() {
 node() {
   echo "- role: $2"
   if [ "$2" = worker ]; then echo "  labels: {sglang.dev/pool: gpu}"; fi
-  if [ "$CHOICE" = own ]; then
-    echo "  extraMounts: [{hostPath: $BUILD/nodes/$1, containerPath: /var/lib/containerd}]"
+  echo "  extraMounts:"
+  if [ "$CHOICE" = own ]; then echo "  - {hostPath: $BUILD/nodes/$1, containerPath: /var/lib/containerd}"; fi
+  if [ "$2" = control-plane ]; then
+    echo "  - {hostPath: $KIND_DIR/audit-policy.yaml, containerPath: $AUDIT_POLICY, readOnly: true}"
   fi
+}
+# The audit log of the API server: /var/log/kubernetes/audit*.log in the control plane's node.
+audit() {
+  cat <<C
+kubeadmConfigPatches:
+- |
+  kind: ClusterConfiguration
+  apiVersion: kubeadm.k8s.io/v1beta4
+  apiServer:
+    extraArgs:
+    - {name: audit-policy-file, value: $AUDIT_POLICY}
+    - {name: audit-log-path, value: /var/log/kubernetes/audit.log}
+    - {name: audit-log-maxsize, value: "20"}
+    - {name: audit-log-maxbackup, value: "3"}
+    extraVolumes:
+    - {name: audit-policy, hostPath: $AUDIT_POLICY, mountPath: $AUDIT_POLICY, readOnly: true, pathType: File}
+    - {name: audit-log, hostPath: /var/log/kubernetes, mountPath: /var/log/kubernetes, pathType: DirectoryOrCreate}
+C
 }
 config() {
   echo "kind: Cluster"
   echo "apiVersion: kind.x-k8s.io/v1alpha4"
+  audit
   echo "nodes:"
   node "$CLUSTER-control-plane" control-plane
   for worker in "${WORKERS[@]}"; do node "$worker" worker; done

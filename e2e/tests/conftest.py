@@ -9,6 +9,13 @@ from e2e.tests.kube import Namespace, kubectl
 
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
+LAST = ("test_nodes", "test_rights")
+"""Files that run after all others: nodes go away in one, and the other looks back at everything."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LAST.index(item.path.stem) if item.path.stem in LAST else -1)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _cluster_is_there() -> None:
@@ -24,4 +31,7 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[Namespace]:
     kubectl("create", "namespace", name)
     kubectl("label", "namespace", name, RESTRICTED)
     yield Namespace(name)
+    # Engines first: a namespace that has to wait for pods looks again after half of their grace.
+    kubectl("-n", name, "delete", "sglangclusters", "--all")
+    kubectl("-n", name, "wait", "--for=delete", "pods", "-l=sglang.dev/cluster", "--timeout=150s")
     kubectl("delete", "namespace", name, "--timeout=180s")

@@ -1,0 +1,100 @@
+"""Replicas spread over nodes, and a node that dies takes one engine with it, no more."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.tests.kube import Manifest, Namespace, a_cluster, get, kubectl, wait_for
+
+NAME = "nodes"
+
+NOTICED_S = 90
+"""Kubernetes believes in a silent node for 50 s, and tells its pods apart from then on."""
+
+PATIENCE_S = 10
+REPLACED_S = 120
+
+LEAVES_SOON: Manifest = {
+    "spec": {
+        "tolerations": [
+            {
+                "key": f"node.kubernetes.io/{cause}",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": PATIENCE_S,
+            }
+            for cause in ("unreachable", "not-ready")
+        ]
+    }
+}
+"""Kubernetes waits five minutes for a lost node by default."""
+
+
+@pytest.fixture(scope="module")
+def nodes(namespace: Namespace) -> Namespace:
+    """A cluster of two replicas, serving."""
+    namespace.apply(a_cluster(NAME, replicas=2, podTemplate=LEAVES_SOON))
+    namespace.wait_ready(NAME)
+    return namespace
+
+
+@contextmanager
+def lost(node: str) -> Iterator[None]:
+    """The node stands still, as if its power were gone, and goes on at the end."""
+    subprocess.run(["docker", "pause", node], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["docker", "unpause", node], check=True, capture_output=True)
+        kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=60s")
+
+
+@contextmanager
+def pods_seen(namespace: Namespace) -> Iterator[set[str]]:
+    """Complete at the end: the uid of every pod that the cluster had meanwhile, however shortly."""
+    uids = "-o=jsonpath={.metadata.uid}{'\\n'}"
+    selector = f"-l=sglang.dev/cluster={NAME}"
+    seen: set[str] = set()
+    command = ["kubectl", "-n", namespace.name, "get", "pods", selector, uids, "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
+        try:
+            yield seen
+        finally:
+            watch.terminate()
+            assert watch.stdout
+            seen |= set(watch.stdout.read().split())
+
+
+def all_pods(namespace: Namespace) -> list[Manifest]:
+    """Those on their way out too."""
+    selector = f"-l=sglang.dev/cluster={NAME}"
+    return list(get("-n", namespace.name, "pods", selector)["items"])
+
+
+def test_two_replicas_land_on_two_nodes(nodes: Namespace) -> None:
+    assert len({pod["spec"]["nodeName"] for pod in nodes.pods(NAME)}) == 2
+
+
+def test_a_lost_node_costs_one_engine_that_starts_once_elsewhere(nodes: Namespace) -> None:
+    nodes.kubectl("scale", "sglc", NAME, "--replicas=1")
+    nodes.wait_ready(NAME)
+    wait_for(lambda: len(all_pods(nodes)) == 1, 120, lambda: str(all_pods(nodes)))
+    (first,) = all_pods(nodes)
+    node = first["spec"]["nodeName"]
+
+    with pods_seen(nodes) as seen:
+        with lost(node):
+            message = nodes.wait_reason(NAME, "NodeLost", NOTICED_S)
+            nodes.wait_ready(NAME, REPLACED_S)
+            (second,) = nodes.pods(NAME)
+        wait_for(lambda: len(all_pods(nodes)) == 1, 120, lambda: str(all_pods(nodes)))
+
+    assert node in message
+    assert second["spec"]["nodeName"] != node
+    assert seen == {first["metadata"]["uid"], second["metadata"]["uid"]}
+    (left,) = all_pods(nodes)
+    assert left["metadata"]["uid"] == second["metadata"]["uid"]
+    assert left["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert nodes.condition(NAME, "Ready")["reason"] == "Serving"
