@@ -72,17 +72,19 @@ def on(pod_spec: Manifest, cluster: Manifest) -> Manifest:
     return cluster
 
 
-def denied_pod(namespace: Namespace) -> str:
-    """What the API server says to a pod that the policy is about: it takes its time to notice one."""
+def denied_pod() -> str:
+    """What the API server says to a pod that the policy is about: it takes its time to notice one.
+
+    Asked where nothing else refuses the pod.
+    """
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "try", "labels": {"sglang.dev/cluster": "policy"}},
         "spec": {"containers": [{"name": "try", "image": "none"}]},
     }
-    return namespace.kubectl(
-        "create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod), check=False
-    )
+    create = ("-n", "default", "create", "--dry-run=server", "-f", "-")
+    return kubectl(*create, stdin=json.dumps(pod), check=False)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,7 @@ def refusals(namespace: Namespace) -> Iterator[Namespace]:
     everywhere = {"apiVersion": "v1", "kind": "List", "items": [WEBHOOKS, *POLICY]}
     kubectl("apply", "-f", "-", stdin=json.dumps(everywhere))
     try:
-        wait_for(lambda: DENIED in denied_pod(namespace), 60)
+        wait_for(lambda: DENIED in denied_pod(), 60, denied_pod)
         namespace.apply(
             a_cluster("webhook", NO_ACCELERATOR),
             a_cluster("pod-webhook", NO_ACCELERATOR),
@@ -174,6 +176,7 @@ def test_a_quota_that_is_used_up(refusals: Namespace) -> None:
 
 
 def test_what_was_refused_is_made_once_nothing_refuses_it(refusals: Namespace) -> None:
+    refusals.kubectl("delete", "sglc", "pod-webhook", "no-quota")  # their engines are not wanted
     kubectl("delete", "validatingwebhookconfiguration", "sglang-operator-e2e")
     refusals.kubectl("delete", "resourcequota", "full")
 

@@ -127,7 +127,7 @@ def test_a_pod_template_that_somebody_changed_is_told_and_left_alone() -> None:
 
     answer = world.reconcile()
 
-    assert answer.create == answer.apply == answer.delete == ()
+    assert (answer.create, answer.apply, answer.delete) == ((), (), ())
     ready = next(c for c in world.cluster["status"]["conditions"] if c["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("True", "Serving")
     assert f"somebody else has changed in Deployment {live['metadata']['name']}" in ready["message"]
