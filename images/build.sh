@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds images with Docker and writes each to $CACHE/images/NAME.tar, ready to be loaded into a cluster.
 #   build.sh           all of them
-#   build.sh PART...   some of: operator engine model tiny; or engine-env, the CPU engine's environment alone
+#   build.sh PART...   some of: operator agent engine model tiny; or engine-env, the CPU engine's environment alone
 # A part whose inputs have not changed is left alone; with nothing to build, Docker is not asked.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -17,10 +17,11 @@ export DOCKER_BUILDKIT=0
 describe() {
   case $1 in
     operator) echo "the operator (20 s)" ;;
+    agent) echo "the agent beside each engine (15 s)" ;;
     engine) echo "SGLang for CPUs (1 min, and 2 min for its environment when that is not there yet)" ;;
     model) echo "SmolLM2-135M-Instruct (40 s)" ;;
     tiny) echo "a tiny model with random weights for tests (5 s)" ;;
-    *) die "no such part: $1 (operator engine model tiny engine-env)" ;;
+    *) die "no such part: $1 (operator agent engine model tiny engine-env)" ;;
   esac
 }
 image_of() {
@@ -35,6 +36,7 @@ inputs() {
   cd "$ROOT"
   case $1 in
     operator) find Dockerfile .dockerignore pyproject.toml uv.lock operator controllers images/base.sh -type f ;;
+    agent) find pyproject.toml uv.lock images/agent images/base.sh -type f ;;
     engine) find images/engine images/base.sh -type f ;;
     model) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py} ;;
     tiny) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py,tiny.py} ;;
@@ -62,6 +64,18 @@ build_operator() {
   python=$("$IMAGES/base.sh" python)
   uv=$("$IMAGES/base.sh" uv)
   docker_build operator "$ROOT" --build-arg "BASE=$python" --build-arg "UV=$uv"
+}
+# The lock file is the repository's, of which nothing else is needed.
+build_agent() {
+  local python uv context=$OUT/agent.context
+  python=$("$IMAGES/base.sh" python)
+  uv=$("$IMAGES/base.sh" uv)
+  rm -rf "$context"
+  mkdir -p "$context/images"
+  cp "$ROOT/pyproject.toml" "$ROOT/uv.lock" "$context"
+  cp -R "$IMAGES/agent" "$context/images"
+  docker_build agent "$context" --file "$IMAGES/agent/Dockerfile" --build-arg "BASE=$python" --build-arg "UV=$uv"
+  rm -rf "$context"
 }
 build_engine() {
   local python
@@ -134,7 +148,7 @@ build() {
 }
 
 PARTS=("$@")
-[ ${#PARTS[@]} -gt 0 ] || PARTS=(operator engine model tiny)
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(operator agent engine model tiny)
 mkdir -p "$OUT"
 exec 9>"$OUT/lock"
 flock -n 9 || { log "images: waiting for another run that builds them"; flock 9; }

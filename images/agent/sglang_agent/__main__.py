@@ -1,0 +1,7 @@
+"""`python -m sglang_agent` is the command `sglang-agent`."""
+
+import sys
+
+from sglang_agent.cli import main
+
+sys.exit(main())

@@ -1,0 +1,60 @@
+"""HTTP for kubelet, Prometheus and the operator. No answer waits for the engine."""
+
+from dataclasses import asdict
+
+from aiohttp import web
+
+from sglang_agent import bearer
+from sglang_agent.agent import Agent
+from sglang_agent.settings import Settings
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def public_app(agent: Agent, settings: Settings) -> web.Application:
+    """What is served on the port."""
+
+    async def livez(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")  # that it answers is what it says
+
+    async def readyz(_: web.Request) -> web.Response:
+        reason = agent.unready()
+        return web.Response(text=(reason or "ok") + "\n", status=503 if reason else 200)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=agent.metrics.exposition(), headers={"Content-Type": METRICS_TYPE})
+
+    async def status(request: web.Request) -> web.Response:
+        match bearer.checked(settings.token_file, request.headers.get("Authorization")):
+            case bearer.Answer.ALLOWED:
+                return web.json_response(agent.status())
+            case bearer.Answer.NO_TOKEN:
+                problem = (
+                    f"there is no token in {settings.token_file}, so nobody is let in: "
+                    "mount one, or name its file in SGLANG_AGENT_TOKEN_FILE"
+                )
+                return web.json_response({"error": problem}, status=503)
+            case bearer.Answer.DENIED:
+                return web.json_response(
+                    {"error": "this needs the header `Authorization: Bearer TOKEN`"},
+                    status=401,
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
+
+    app = web.Application()
+    app.router.add_get("/livez", livez, allow_head=False)
+    app.router.add_get("/readyz", readyz, allow_head=False)
+    app.router.add_get("/metrics", metrics, allow_head=False)
+    app.router.add_get("/v1/status", status, allow_head=False)
+    return app
+
+
+def socket_app(agent: Agent) -> web.Application:
+    """What is served on the Unix socket, to who can open it: the engine's preStop."""
+
+    async def drain(_: web.Request) -> web.Response:
+        return web.json_response(asdict(await agent.drain()))
+
+    app = web.Application()
+    app.router.add_post("/v1/drain", drain)
+    return app
