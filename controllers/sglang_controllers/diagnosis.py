@@ -44,6 +44,11 @@ CONFIG_WAITS = frozenset(
         "PreCreateHookError",
     }
 )
+NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
+"""Reasons of a container that has ended without running, as for a missing program."""
+
+CACHE_VOLUME = "model-cache"
+
 BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: ErrImagePull)?:? ?')
 ROOM = re.compile(
     r"Insufficient |Too many pods|anti-affinity rules|free ports|topology spread constraints"
@@ -136,10 +141,12 @@ def container_config(pod: Manifest, events: Sequence[Manifest]) -> Finding | Non
         waiting = (status.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in CONFIG_WAITS:
             said = excerpt(waiting.get("message") or waiting["reason"])
+            token = status.get("name") == names.DOWNLOAD_CONTAINER
+            where = "spec.model.tokenSecretRef, " if token else ""
             return Finding(
                 Reason.CONTAINER_CONFIG,
-                f"container {status.get('name')} cannot start: {said}. Check spec.engine.env and "
-                "spec.podTemplate",
+                f"container {status.get('name')} cannot start: {said}. Check {where}spec.engine.env "
+                "and spec.podTemplate",
             )
     return None
 
@@ -157,14 +164,25 @@ def engine_exit(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
                     "the engine was not ready within engine.startupTimeout and is started again. "
                     "If its log shows that it was still loading, raise spec.engine.startupTimeout "
                     "and change something of its pods, for example an annotation in "
-                    "spec.podTemplate: kubectl logs --previous",
+                    f"spec.podTemplate: kubectl logs {pod['metadata']['name']} --previous",
                 )
+            if ended and ended.get("reason") in NOT_STARTED:
+                return _not_started(status, ended)
             if ended and (ended.get("exitCode") != 0 or when == "lastState"):
                 name = status.get("name") or ""
                 if name == names.DOWNLOAD_CONTAINER:
-                    return Finding(*download_finding(ended))
-                return Finding(*engine_finding(name, ended))
+                    return Finding(*download_finding(ended, pod["metadata"]["name"]))
+                return Finding(*engine_finding(name, ended, pod["metadata"]["name"]))
     return None
+
+
+def _not_started(status: Manifest, ended: Manifest) -> Finding:
+    said = excerpt(ended.get("message") or "it gives no reason")
+    return Finding(
+        Reason.CONTAINER_CONFIG,
+        f"the runtime cannot start container {status.get('name')}: {said}. The image must hold "
+        "SGLang and python3: check spec.engine.image",
+    )
 
 
 def _killed_by_startup_probe(status: Manifest, ended: Manifest, events: Sequence[Manifest]) -> bool:
@@ -183,9 +201,9 @@ def volume(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
     for event in _newest_first(events) if _being_made(pod) else ():
         if event.get("reason") in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
             said = excerpt(event.get("message") or "")
-            return Finding(
-                Reason.VOLUME, f"{said}. Check spec.model.source and volumes in spec.podTemplate"
-            )
+            kept = f'volume "{CACHE_VOLUME}"' in said
+            where = "spec.model.cache" if kept else "spec.model.source"
+            return Finding(Reason.VOLUME, f"{said}. Check {where} and volumes in spec.podTemplate")
     return None
 
 
@@ -194,6 +212,13 @@ def unschedulable(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
     message = unplaced(pod)
     if message is None:
         return None
+    if "unbound immediate PersistentVolumeClaims" in message:
+        # The scheduler goes on with ". not found", which is not about the claim.
+        return Finding(
+            Reason.VOLUME,
+            f"{excerpt(message).removesuffix('. not found')}. The claim is there, but has no volume "
+            "yet: kubectl describe pvc says why",
+        )
     if "persistentvolumeclaim" in message.lower():
         return Finding(
             Reason.VOLUME, f"{excerpt(message)}. Create the claim or correct spec.model.source"

@@ -31,13 +31,16 @@ DOWNLOAD_FAULTS: dict[str, tuple[Reason, str]] = {
 """What sglang_controllers/scripts/fetch_models.py ends with, and what to do about it."""
 
 
-def download_finding(ended: dict[str, Any]) -> tuple[Reason, str]:
-    """Reason and message for the terminated state of a download."""
+def download_finding(ended: dict[str, Any], pod: str) -> tuple[Reason, str]:
+    """Reason and message for the terminated state of a download in that pod."""
     log = ended.get("message") or ""
     found = next(reversed(list(DOWNLOAD_ERROR.finditer(log))), None)
     kind, said = (found["kind"], found["what"]) if found else ("", telling_line(log))
-    reason, fix = DOWNLOAD_FAULTS.get(
-        kind, (Reason.MODEL_DOWNLOAD, "Its log: kubectl logs -c " + names.DOWNLOAD_CONTAINER)
+    log_command = f"kubectl logs {pod} -c {names.DOWNLOAD_CONTAINER}"
+    unknown = (
+        Reason.MODEL_DOWNLOAD,
+        f"Check spec.model.hubEndpoint; its log: {log_command}",
     )
+    reason, fix = DOWNLOAD_FAULTS.get(kind, unknown)
     said = excerpt(said) or f"the download ended with exit code {ended.get('exitCode')}"
     return reason, f"{said}. {fix}"

@@ -19,13 +19,14 @@ NO_MEMORY_ON_GPU = re.compile(
 )
 NO_MEMORY_FOR_CACHE = re.compile(r"Not enough memory|no memory left for .*cache", re.IGNORECASE)
 HUNG = re.compile(r"watchdog timeout \(self\.watchdog_timeout=(?P<seconds>[\d.]+).*soft=False")
+NO_TEMPLATE = re.compile(r"Chat template .* is not a built-in template name")
 READ_ONLY = re.compile(r"Read-only file system: '?(?P<path>[^'\s]+)")
 KILLED_WORKER = re.compile(r"died during initialization \(exit code: -9\)")
 NO_MODEL = re.compile(
     r"does not appear to have a file named config\.json|Repo id must|HFValidationError"
     r"|is not a local folder and is not a valid model identifier|Can't load the configuration of"
     r"|Unrecognized model in|No such file or directory: '?/(model|draft-model|lora)"
-    r"|Cannot find any model weights|couldn't connect to|outgoing traffic has been disabled",
+    r"|Cannot find any model weights|Couldn't instantiate the backend tokenizer|couldn't connect to|outgoing traffic has been disabled",
 )
 SOURCE_FIELDS = (
     (names.DRAFT_MOUNT, "the draft model's source in spec.speculative"),
@@ -40,8 +41,9 @@ AFTERMATH = re.compile(r"Received sigquit from a child process|kill_process_tree
 """What SGLang says of its own end once a worker process is gone: the cause stands before it."""
 
 
-def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
-    """Reason and message for a terminated container state."""
+def engine_finding(container: str, ended: dict[str, Any], pod: str) -> tuple[Reason, str]:
+    """Reason and message for a terminated container state. `pod` is the pod's name."""
+    log_command = f"kubectl logs {pod} -c {container} --previous"
     log = ended.get("message") or ""
     code = ended.get("exitCode")
     if ended.get("reason") == "OOMKilled":
@@ -53,7 +55,7 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
         return Reason.ENGINE_HUNG, (
             f"one step of the engine took longer than {float(hung['seconds']):g} s, and SGLang's "
             "watchdog ended it. If a step may take so long, raise watchdog-timeout in "
-            "spec.engine.extraArgs. Its log says where it hung: kubectl logs --previous"
+            f"spec.engine.extraArgs. Its log says where it hung: {log_command}"
         )
     said = excerpt(telling_line(log))
     if KILLED_WORKER.search(log):
@@ -82,6 +84,11 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
             f"the engine finds no model at {_source_field(said)}: {said}. It must be a folder with "
             "config.json, tokenizer and weights"
         )
+    if NO_TEMPLATE.search(log):
+        return Reason.BAD_ENGINE_ARGS, (
+            f"{said}. Write one of SGLang's names or a file of the container into "
+            "spec.model.chatTemplate"
+        )
     if found := READ_ONLY.search(log):
         return Reason.ENGINE_CRASH, (
             f"the engine writes to {found['path']}, which is read-only: {said}. Mount a volume "
@@ -94,7 +101,7 @@ def engine_finding(container: str, ended: dict[str, Any]) -> tuple[Reason, str]:
     return Reason.ENGINE_CRASH, (
         f"container {container} ended with {how}"
         + (f": {said}" if said else " and left no message")
-        + ". Its log: kubectl logs --previous"
+        + f". Its log: {log_command}"
     )
 
 

@@ -69,7 +69,7 @@ def test_a_hung_engine(stalls: Namespace) -> None:
 
     message = stalls.wait_reason("hung", "EngineHung", START_S)
     assert "longer than 5 s" in message
-    assert "kubectl logs --previous" in message
+    assert f"kubectl logs {pod['metadata']['name']} -c engine --previous" in message
 
 
 def test_a_hung_engine_serves_again(stalls: Namespace) -> None:

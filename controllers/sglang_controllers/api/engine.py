@@ -8,9 +8,16 @@ from sglang_controllers.api.duration import DURATION_PATTERN, duration_s
 from sglang_controllers.api.files import Word
 from sglang_controllers.api.hardware import Accelerator, CudaGraph, Memory, Parallelism
 from sglang_controllers.api.kubernetes import EnvVar, Quantity, Resources
-from sglang_controllers.api.model import Model, Rule, ShapedBy, each_once, list_map
+from sglang_controllers.api.model import Model, Rule, ShapedBy, Worded, each_once, list_map
 
 EnvEntry = Annotated[dict[str, Any], ShapedBy(EnvVar)]
+
+Version = Annotated[
+    str, Worded(r"^[0-9][0-9A-Za-z._-]*$", 'a release is a number, without a v; write "0.5.23"', 64)
+]
+Image = Annotated[
+    str, Worded(r"^\S+$", 'an image has no blanks; write "docker.io/lmsysorg/sglang:v0.5.23"', 1024)
+]
 
 MAX_STARTUP_TIMEOUT_S = 24 * 3600
 
@@ -42,7 +49,7 @@ def _no_accelerator_in_resources(engine: "Engine") -> bool:
 
 
 class Engine(Model):
-    version: str | None = Field(default=None, pattern=r"^[0-9][0-9A-Za-z._-]*$", max_length=64)
+    version: Version | None = None
     """SGLang release that runs, a number without the v: the image `lmsysorg/sglang:v<version>`, or
     what `image` holds. Settings are checked against it. Default `0.5.23`."""
 
@@ -51,7 +58,7 @@ class Engine(Model):
     own: then names and values of arguments are left to SGLang to check. A change restarts nothing.
     Default false."""
 
-    image: str | None = Field(default=None, pattern=r"^\S+$", max_length=1024)
+    image: Image | None = None
     """Image to run instead of SGLang's own. It must start SGLang with
     `python3 -m sglang.launch_server`."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sglang_controllers.api.kubernetes import KeySelector, Quantity
-from sglang_controllers.api.model import Model, Rule, each_once, list_map
+from sglang_controllers.api.model import Model, Rule, Worded, each_once, list_map
 from sglang_controllers.api.source import (
     CLAIM_PATTERN,
     FORMS,
@@ -18,11 +18,57 @@ from sglang_controllers.api.source import (
     parse_source,
 )
 
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=64)]
+Word = Annotated[
+    str,
+    Worded(
+        r"^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        'a name has letters, digits and . _ + -, and no blanks; write for example "fp8"',
+        64,
+    ),
+]
 """A name out of a list that SGLang's versions and plugins extend: checked against the list of the
 engine's version, not by the CRD."""
 
-Path = Annotated[str, Field(pattern=r"^\S+$", max_length=512)]
+Path = Annotated[
+    str, Worded(r"^\S+$", 'a path has no blanks; write for example "/model/chat.jinja"', 512)
+]
+
+Claim = Annotated[
+    str,
+    Worded(
+        r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
+        'a claim is named in small letters, digits, dashes and dots; write for example "models"',
+        253,
+    ),
+]
+NodeFolder = Annotated[
+    str,
+    Worded(r"^/[^\s]+$", 'must be an absolute path without blanks; write "/var/lib/models"', 512),
+]
+Endpoint = Annotated[
+    str,
+    Worded(
+        r"^https?://[^\s]+$",
+        'must be an address with http:// or https://; write "https://hub.example.com"',
+        512,
+    ),
+]
+ServedName = Annotated[
+    str,
+    Worded(
+        r"^[^:\s]+$",
+        'a name has no colon, which stands before the name of an adapter, and no blanks; write "chat"',
+        256,
+    ),
+]
+AdapterName = Annotated[
+    str,
+    Worded(
+        r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
+        'a name has letters, digits and . _ -, the first and last a letter or digit; write "sql"',
+        63,
+    ),
+]
 
 
 class Dtype(StrEnum):
@@ -67,7 +113,7 @@ SOURCE_RULE = Rule(
 class LoraAdapter(Model):
     """A LoRA adapter that the engine loads when it starts."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)
+    name: AdapterName
     """Name under which clients ask for it: `<served name>:<name>`."""
 
     source: str = Field(max_length=512)
@@ -92,7 +138,7 @@ class DraftModel(Model):
 class CacheClaim(Model):
     """A claim of this namespace. Replicas on several nodes need one that is ReadWriteMany."""
 
-    claim_name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=253)
+    claim_name: Claim
     """Name of the PersistentVolumeClaim."""
 
     path: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._/-]*$", max_length=512)
@@ -112,7 +158,7 @@ class CacheClaim(Model):
 class CacheFolder(Model):
     """A folder of the node. The restricted Pod Security Standard does not allow it."""
 
-    path: str = Field(pattern=r"^/[^\s]+$", max_length=512)
+    path: NodeFolder
     """Absolute path on the node. It must be there, and uid 1000 must be allowed to write it."""
 
 
@@ -159,14 +205,14 @@ class ModelFiles(Model):
     """Key of a Secret of this namespace that holds a hub token, for gated and private models. Only
     the download sees it; the operator never reads it. Used by `hf://` sources."""
 
-    hub_endpoint: str | None = Field(default=None, pattern=r"^https?://[^\s]+$", max_length=512)
+    hub_endpoint: Endpoint | None = None
     """Address of a mirror that serves the hub's API. Used by `hf://` sources. Default
     `https://huggingface.co`."""
 
     cache: ModelCache = Field(default_factory=ModelCache)
     """Where the downloads of `hf://` sources are kept. Default: in the pod, and gone with it."""
 
-    served_name: str | None = Field(default=None, pattern=r"^[^:\s]+$", max_length=256)
+    served_name: ServedName | None = None
     """Name under which clients ask for the model. Default: the cluster's name."""
 
     dtype: Annotated[Dtype | None, Field(strict=False)] = None

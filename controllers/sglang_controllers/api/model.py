@@ -1,6 +1,7 @@
 """What every API model shares: names in camelCase, strict types, and rules said once."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -44,6 +45,34 @@ class Rule:
         if self.field:
             entry["fieldPath"] = f".{self.field}"
         return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A text whose rule is said in words, where a pattern would be answered with itself.
+
+    `pattern` has its ^ and $; `message` says rule and fix.
+    """
+
+    pattern: str
+    message: str
+    max_length: int
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        text = core_schema.str_schema(max_length=self.max_length)
+        return core_schema.no_info_after_validator_function(self._checked, text)
+
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        rule = {"rule": f"self.matches(r'{self.pattern}')", "message": self.message}
+        schema = handler(core_schema.str_schema(max_length=self.max_length))
+        return schema | {"x-kubernetes-validations": [rule]}
+
+    def _checked(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text, re.ASCII):
+            raise ValueError(self.message)
+        return text
 
 
 def above_zero(field: str, example: str) -> Rule:

@@ -67,13 +67,15 @@ def launch_command(text: str) -> Command:
 
 
 def _statements(text: str) -> Iterator[list[str]]:
-    # A backslash at the end of a line, or a line that begins with a flag, continues a command.
-    joined = re.sub(r"\\\r?\n", " ", text)
-    lines = [line for line in joined.splitlines() if not line.lstrip().startswith("#")]
-    joined = re.sub(r"\n\s*(?=-)", " ", "\n".join(lines))
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    # A backslash at the end of a line, or a line that begins with a flag, continues a command. Blanks
+    # behind the backslash, and long dashes, come with copies from a page.
+    joined = re.sub(r"\\[ \t]*\n", " ", "\n".join(lines))
+    joined = re.sub(r"(?<!\S)[\u2013\u2014](?=[a-z])", "--", joined)
+    joined = re.sub(r"\n\s*(?=-)", " ", joined)
     for line in joined.splitlines():
         try:
-            tokens = shlex.split(line)
+            tokens = shlex.split(line, comments=True)
         except ValueError as error:
             raise NotALaunchError(f"command: {error}; close the quotes") from error
         statement: list[str] = []

@@ -172,11 +172,17 @@ def _port(one: Given, fields: Fields) -> None:
     )
 
 
+def _own_accelerators(one: Given, fields: Fields) -> None:
+    fields.warnings.append(f"{one.spelled}: left out, a pod sees only its own accelerators")
+
+
 HANDLED: Mapping[str, Callable[[Given, Fields], None]] = {
     "nnodes": _nodes,
     "disaggregation-mode": _disaggregation,
     "served-model-name": _served_name,
     "port": _port,
+    "base-gpu-id": _own_accelerators,
+    "gpu-id-step": _own_accelerators,
     **dict.fromkeys(SECRETS, _secret),
     **dict.fromkeys(TLS, _tls),
 }

@@ -74,6 +74,34 @@ CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
             "tied to other nodes",
         ),
         (unplaceable(GPU), "WaitingForGPU", "lower spec.replicas, or tolerate the taint"),
+        (
+            unplaceable(
+                "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not "
+                "found"
+            ),
+            "Volume",
+            "PersistentVolumeClaims. The claim is there, but has no volume yet",
+        ),
+        (
+            ended(128, 'exec: "python3": executable file not found in $PATH', reason="StartError"),
+            "ContainerConfig",
+            "check spec.engine.image",
+        ),
+        (
+            ended(
+                1,
+                "ValueError: Chat template nonsense is not a built-in template name or a valid "
+                "chat template file path.",
+            ),
+            "BadEngineArgs",
+            "spec.model.chatTemplate",
+        ),
+        (
+            ended(1, "ValueError: Couldn't instantiate the backend tokenizer from one of:\n(1)"),
+            "ModelNotFound",
+            "spec.model.source",
+        ),
+        (ended(1, TRACEBACK), "EngineCrash", "kubectl logs pod-1 -c engine --previous"),
         (ended(137, HUNG), "EngineHung", "longer than 300 s"),
         (
             ended(1, "OSError: [Errno 30] Read-only file system: '/opt/x/cache'"),
@@ -115,7 +143,7 @@ def test_a_fault_has_its_reason_and_remedy(status: dict[str, Any], reason: str, 
         (
             "Traceback\nerror: failed: a/b cannot be fetched: ValueError: x",
             "ModelDownload",
-            "kubectl logs -c download",
+            "kubectl logs pod-1 -c download",
         ),
         ("", "ModelDownload", "the download ended with exit code 1"),
     ],

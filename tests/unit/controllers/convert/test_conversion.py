@@ -320,3 +320,28 @@ def test_a_flag_that_asks_for_the_default_is_not_answered_with_its_contrary() ->
     assert problem.endswith(
         "it is the default, for --disable-overlap-schedule changes it; remove it"
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"{LAUNCH} \\  \n  --tp 2",
+        f"{LAUNCH} \\\n  # two accelerators\n  --tp 2",
+        f"{LAUNCH} --tp 2  # two accelerators",
+        f"{LAUNCH} \u2014tp 2",
+    ],
+)
+def test_a_command_is_read_as_it_comes_from_a_page(command: str) -> None:
+    assert rendered(command) == {"tp-size": (2,)}
+
+
+def test_which_accelerators_a_process_takes_is_no_business_of_a_pod() -> None:
+    command = f"{LAUNCH} --base-gpu-id 4"
+
+    assert "extraArgs" not in spec_of(command).get("engine", {})
+    assert "--base-gpu-id: left out" in warnings_of(command)
+
+
+def test_the_negation_of_a_switch_that_is_off_is_answered() -> None:
+    with pytest.raises(ConvertError, match="it is the default, for --disable-radix-cache"):
+        converted(f"{LAUNCH} --no-disable-radix-cache")
