@@ -221,16 +221,19 @@ def unschedulable(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
         )
     if "persistentvolumeclaim" in message.lower():
         return Finding(
-            Reason.VOLUME, f"{excerpt(message)}. Create the claim or correct spec.model.source"
+            Reason.VOLUME,
+            f"{excerpt(message)}. Create the claim, or correct its name in spec.model.source, "
+            "spec.model.cache or spec.podTemplate",
         )
     fixes = [fix for cause, fix in OBSTACLES if cause.search(message)]
     short = [name for name in accelerators(pod) if f"Insufficient {name}" in message]
     if short:
         each = ", ".join(f"{accelerators(pod)[name]} {name}" for name in short)
-        fixes = ["free or add accelerators", "lower spec.replicas", *fixes]
+        others = f" If the other nodes have them: {', or '.join(fixes)}." if fixes else ""
         return Finding(
             Reason.WAITING_FOR_GPU,
-            f"a pod needs {each} on one node: {excerpt(message)}. {_sentence(fixes)}",
+            f"a pod needs {each} on one node: {excerpt(message)}.{others} Free or add accelerators, "
+            "lower spec.replicas, or correct spec.engine.accelerator where no node has so many",
         )
     if VOLUME_ELSEWHERE.search(message):
         return Finding(

@@ -15,7 +15,10 @@ DOWNLOAD_FAULTS: dict[str, tuple[Reason, str]] = {
         Reason.MODEL_GATED,
         "Accept its terms and name the Secret with your token in spec.model.tokenSecretRef",
     ),
-    "no-model": (Reason.MODEL_NOT_FOUND, "Correct the hf:// source"),
+    "no-model": (
+        Reason.MODEL_NOT_FOUND,
+        "Correct the hf:// source or spec.model.hubEndpoint, or set spec.model.tokenSecretRef",
+    ),
     "no-revision": (Reason.MODEL_NOT_FOUND, "Correct what follows @ in the hf:// source"),
     "unreachable": (
         Reason.MODEL_DOWNLOAD,

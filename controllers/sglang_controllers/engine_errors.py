@@ -19,6 +19,7 @@ NO_MEMORY_ON_GPU = re.compile(
 )
 NO_MEMORY_FOR_CACHE = re.compile(r"Not enough memory|no memory left for .*cache", re.IGNORECASE)
 HUNG = re.compile(r"watchdog timeout \(self\.watchdog_timeout=(?P<seconds>[\d.]+).*soft=False")
+TOO_LONG = re.compile(r"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
 NO_TEMPLATE = re.compile(r"Chat template .* is not a built-in template name")
 READ_ONLY = re.compile(r"Read-only file system: '?(?P<path>[^'\s]+)")
 KILLED_WORKER = re.compile(r"died during initialization \(exit code: -9\)")
@@ -26,7 +27,7 @@ NO_MODEL = re.compile(
     r"does not appear to have a file named config\.json|Repo id must|HFValidationError"
     r"|is not a local folder and is not a valid model identifier|Can't load the configuration of"
     r"|Unrecognized model in|No such file or directory: '?/(model|draft-model|lora)"
-    r"|Cannot find any model weights|Couldn't instantiate the backend tokenizer|couldn't connect to|outgoing traffic has been disabled",
+    r"|Cannot find any model weights|Couldn't instantiate the backend tokenizer|SafetensorError|couldn't connect to|outgoing traffic has been disabled",
 )
 SOURCE_FIELDS = (
     (names.DRAFT_MOUNT, "the draft model's source in spec.speculative"),
@@ -82,7 +83,11 @@ def engine_finding(container: str, ended: dict[str, Any], pod: str) -> tuple[Rea
     if NO_MODEL.search(log):
         return Reason.MODEL_NOT_FOUND, (
             f"the engine finds no model at {_source_field(said)}: {said}. It must be a folder with "
-            "config.json, tokenizer and weights"
+            "config.json, tokenizer and weights, all of them whole"
+        )
+    if TOO_LONG.search(log):
+        return Reason.BAD_ENGINE_ARGS, (
+            "spec.model.contextLength is more than the model's own limit. Lower it or remove it"
         )
     if NO_TEMPLATE.search(log):
         return Reason.BAD_ENGINE_ARGS, (

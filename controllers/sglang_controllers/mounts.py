@@ -22,8 +22,9 @@ class Files:
         match self.source:
             case ImagePath(path):
                 return path
-            case HubModel():
-                return f"{names.HUB_LINKS}{self.mount}"
+            case HubModel(repository):
+                # SGLang chooses some templates and defaults by what a model's path is called.
+                return f"{names.HUB_LINKS}{self.mount}/{repository}"
             case _:
                 return self.mount
 

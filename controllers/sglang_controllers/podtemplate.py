@@ -68,6 +68,14 @@ def template_problems(overlay: Mapping[str, Any]) -> tuple[str, ...]:
                 for field, why in OWNED_BY_FIELDS.items()
                 if field in container
             ]
+    for container in spec.get("initContainers") or []:
+        if container["name"] == names.DOWNLOAD_CONTAINER:
+            problems += [
+                f"spec.podTemplate.spec.initContainers[{names.DOWNLOAD_CONTAINER}].{field}: the "
+                "operator downloads with it; give the container another name, or remove it"
+                for field in OWNED_BY_FIELDS
+                if field in container
+            ]
     return tuple(problems)
 
 

@@ -138,7 +138,7 @@ def test_a_hub_that_does_not_answer(downloads: Namespace) -> None:
 def test_a_gated_model_with_a_token_is_served(downloads: Namespace) -> None:
     downloads.wait_ready("admitted")
 
-    assert downloads.server_info("admitted")["model_path"] == "/cache/models/model"
+    assert downloads.server_info("admitted")["model_path"] == "/cache/models/model/team/gated"
 
 
 def test_the_token_is_nowhere_but_in_the_download(downloads: Namespace) -> None:

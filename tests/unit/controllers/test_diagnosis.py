@@ -73,7 +73,22 @@ CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
             "Volume",
             "tied to other nodes",
         ),
-        (unplaceable(GPU), "WaitingForGPU", "lower spec.replicas, or tolerate the taint"),
+        (unplaceable(GPU), "WaitingForGPU", "If the other nodes have them: tolerate the taint in"),
+        (unplaceable(GPU), "WaitingForGPU", "or correct spec.engine.accelerator"),
+        (
+            ended(
+                1,
+                "ValueError: User-specified context_length (100000) is greater than the derived "
+                "context_length (8192). To allow it, set SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1",
+            ),
+            "BadEngineArgs",
+            "spec.model.contextLength",
+        ),
+        (
+            ended(137, "SafetensorError: Error while deserializing header: header too large"),
+            "ModelNotFound",
+            "all of them whole",
+        ),
         (
             unplaceable(
                 "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not "
@@ -129,7 +144,7 @@ def test_a_fault_has_its_reason_and_remedy(status: dict[str, Any], reason: str, 
         (
             "error: no-model: https://h has no model a/b",
             "ModelNotFound",
-            "Correct the hf:// source",
+            "Correct the hf:// source or spec.model.hubEndpoint",
         ),
         ("error: no-revision: https://h has no revision x", "ModelNotFound", "follows @"),
         (

@@ -85,6 +85,15 @@ def test_what_cannot_be_taken_over_is_told(overlay: dict[str, Any], says: str) -
     assert says in problem
 
 
+@pytest.mark.parametrize("field", ["image", "command", "args"])
+def test_what_the_download_runs_is_the_operators(field: str) -> None:
+    container = {"name": "download", field: "x"}
+
+    (problem,) = template_problems({"spec": {"initContainers": [container]}})
+
+    assert problem.startswith(f"spec.podTemplate.spec.initContainers[download].{field}: ")
+
+
 def test_annotations_may_have_any_name() -> None:
     assert template_problems({"metadata": {"annotations": {"spec": "x", "ports": "y"}}}) == ()
 

@@ -63,7 +63,7 @@ def whole_name(name: str) -> str:
 def plain(flag: str, text: str) -> Any:
     """A value that means the same is the same: 16Ki and 16384, JSON with and without spaces."""
     if flag == "speculative-draft-model-path" and not text.startswith("/"):
-        return "/cache/models/draft-model"
+        return f"/cache/models/draft-model/{text}"
     if flag == "speculative-algorithm":
         return text.upper()
     if text.endswith("Ki"):
