@@ -47,8 +47,6 @@ CONFIG_WAITS = frozenset(
 NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 """Reasons of a container that has ended without running, as for a missing program."""
 
-CACHE_VOLUME = "model-cache"
-
 BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: ErrImagePull)?:? ?')
 ROOM = re.compile(
     r"Insufficient |Too many pods|anti-affinity rules|free ports|topology spread constraints"
@@ -201,7 +199,7 @@ def volume(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
     for event in _newest_first(events) if _being_made(pod) else ():
         if event.get("reason") in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
             said = excerpt(event.get("message") or "")
-            kept = f'volume "{CACHE_VOLUME}"' in said
+            kept = f'volume "{names.MODEL_CACHE_VOLUME}"' in said
             where = "spec.model.cache" if kept else "spec.model.source"
             return Finding(Reason.VOLUME, f"{said}. Check {where} and volumes in spec.podTemplate")
     return None

@@ -10,8 +10,6 @@ from sglang_controllers.mounts import downloads
 
 SCRIPT = files("sglang_controllers").joinpath("scripts/fetch_models.py").read_text()
 
-VOLUME = "model-cache"
-
 OFFLINE = "HF_HUB_OFFLINE"
 TOKEN = "HF_TOKEN"  # noqa: S105  its name
 ENDPOINT = "HF_ENDPOINT"
@@ -49,11 +47,11 @@ def cache_volume(cache: ModelCache) -> Manifest:
     else:
         limit = cache.empty_dir.size_limit if cache.empty_dir else None
         held = {"emptyDir": {"sizeLimit": limit} if limit is not None else {}}
-    return {"name": VOLUME, **held}
+    return {"name": names.MODEL_CACHE_VOLUME, **held}
 
 
 def cache_mount(cache: ModelCache) -> Manifest:
-    mount = {"name": VOLUME, "mountPath": names.MODEL_CACHE_MOUNT}
+    mount = {"name": names.MODEL_CACHE_VOLUME, "mountPath": names.MODEL_CACHE_MOUNT}
     path = cache.pvc.path.strip("/") if cache.pvc and cache.pvc.path else ""
     return mount | ({"subPath": path} if path else {})
 
