@@ -36,7 +36,7 @@ inputs() {
   cd "$ROOT"
   case $1 in
     operator) find Dockerfile .dockerignore pyproject.toml uv.lock operator controllers images/base.sh -type f ;;
-    agent) find pyproject.toml uv.lock images/agent images/base.sh -type f ;;
+    agent) find .dockerignore pyproject.toml uv.lock images/agent images/base.sh -type f ;;
     engine) find images/engine images/base.sh -type f ;;
     model) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py} ;;
     tiny) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py,tiny.py} ;;
@@ -65,17 +65,11 @@ build_operator() {
   uv=$("$IMAGES/base.sh" uv)
   docker_build operator "$ROOT" --build-arg "BASE=$python" --build-arg "UV=$uv"
 }
-# The lock file is the repository's, of which nothing else is needed.
 build_agent() {
-  local python uv context=$OUT/agent.context
+  local python uv
   python=$("$IMAGES/base.sh" python)
   uv=$("$IMAGES/base.sh" uv)
-  rm -rf "$context"
-  mkdir -p "$context/images"
-  cp "$ROOT/pyproject.toml" "$ROOT/uv.lock" "$context"
-  cp -R "$IMAGES/agent" "$context/images"
-  docker_build agent "$context" --file "$IMAGES/agent/Dockerfile" --build-arg "BASE=$python" --build-arg "UV=$uv"
-  rm -rf "$context"
+  docker_build agent "$ROOT" --file "$IMAGES/agent/Dockerfile" --build-arg "BASE=$python" --build-arg "UV=$uv"
 }
 build_engine() {
   local python

@@ -54,6 +54,11 @@ ROOM = re.compile(
 )
 """The scheduler's words for what the leaving of another pod can cure."""
 
+AGENT_FIX = (
+    "The operator brings it along: set agent.image in its chart to one that the nodes can pull, then "
+    "change something of the pods, for example an annotation in spec.podTemplate"
+)
+
 OBSTACLES = (
     (
         re.compile(r"untolerated taint"),
@@ -115,6 +120,10 @@ def image_pull(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
             cause = BACK_OFF.sub("", waiting.get("message") or "")
             named = IMAGE_EVENT.search(waiting.get("message") or "")
             image = named["image"] if named else status.get("image") or status.get("name", "")
+            if status.get("name") == names.AGENT_CONTAINER:
+                return Finding(
+                    Reason.IMAGE_PULL, f"cannot pull image {image}{_said(cause)}. {AGENT_FIX}"
+                )
             return _image_finding(image, cause)
     for event in _newest_first(events) if _being_made(pod) else ():
         message = event.get("message") or ""
@@ -124,11 +133,14 @@ def image_pull(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
     return None
 
 
+def _said(cause: str) -> str:
+    return f": {excerpt(cause)}" if cause else ""
+
+
 def _image_finding(image: str, cause: str) -> Finding:
-    said = f": {excerpt(cause)}" if cause else ""
     return Finding(
         Reason.IMAGE_PULL,
-        f"cannot pull image {image}{said}. Check its name and tag, and pull secrets in "
+        f"cannot pull image {image}{_said(cause)}. Check its name and tag, and pull secrets in "
         "spec.podTemplate.spec.imagePullSecrets",
     )
 

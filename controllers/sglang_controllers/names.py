@@ -20,8 +20,11 @@ MANIFEST_HASH_ANNOTATION = f"{GROUP}/manifest-hash"
 
 ENGINE_CONTAINER = "engine"
 DOWNLOAD_CONTAINER = "download"
+AGENT_CONTAINER = "agent"
 ENGINE_PORT = 30000
 ENGINE_PORT_NAME = "http"
+AGENT_PORT = 30001
+AGENT_PORT_NAME = "agent"
 SERVICE_PORT = 8000
 
 MODEL_MOUNT = "/model"
@@ -31,6 +34,8 @@ CACHE_MOUNT = "/cache"
 MODEL_CACHE_VOLUME = "model-cache"
 MODEL_CACHE_MOUNT = "/model-cache"
 """What was downloaded. Nothing but the download itself writes there."""
+AGENT_MOUNT = "/run/sglang-agent"
+"""Engine and agent share it: the agent's Unix socket is there."""
 HUB_LINKS = f"{CACHE_MOUNT}/models"
 """Links from where the engine looks to the downloaded commit."""
 

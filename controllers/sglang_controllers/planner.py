@@ -279,7 +279,7 @@ def _actions(
         arguments = engine_arguments(current.spec, cluster_name=subject.name)
         wanted += [
             arguments_config_map(subject, current.revision.name, arguments),
-            deployment(subject, current.spec, current.revision, step.new.wanted),
+            deployment(subject, current.spec, current.revision, step.new.wanted, snapshot.images),
         ]
     elif current:
         arguments = engine_arguments(current.spec, cluster_name=subject.name)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey
 
 
@@ -35,3 +36,4 @@ class Snapshot:
     pods: tuple[Manifest, ...] = ()
     events: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
     errors: Mapping[ObjectKey, WriteError] = field(default_factory=dict)
+    images: Images = field(default_factory=Images)

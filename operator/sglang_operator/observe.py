@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.pods import is_over
 from sglang_controllers.snapshot import Snapshot, WriteError
@@ -49,10 +50,11 @@ class _Asked:
 class Observer:
     """Remembers the events of unready pods for a few seconds; all else comes from the cache."""
 
-    def __init__(self, kube: Kube, cache: Cache, clock: Clock) -> None:
+    def __init__(self, kube: Kube, cache: Cache, clock: Clock, images: Images) -> None:
         self._kube = kube
         self._cache = cache
         self._clock = clock
+        self._images = images
         self._asked: dict[Key, dict[str, _Asked]] = {}
 
     async def observe(self, key: Key, errors: Mapping[ObjectKey, WriteError]) -> Snapshot | None:
@@ -71,6 +73,7 @@ class Observer:
             pods=tuple(pod for _, pod in sorted(entry.pods.items())),
             events=events,
             errors=dict(errors),
+            images=self._images,
         )
 
     async def _events(self, key: Key) -> dict[str, tuple[Manifest, ...]]:

@@ -46,6 +46,7 @@ def add_options(run: argparse.ArgumentParser, variables: Mapping[str, str]) -> N
     _add_scope(run, environment)
     _add_lease(run, environment)
     _add_work(run, environment)
+    _add_images(run, environment)
     _add_logs(run, environment)
 
 
@@ -62,6 +63,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         resync_s=options.resync,
         log_format=options.log_format,
         log_level=options.log_level,
+        agent_image=options.agent_image,
     )
 
 
@@ -121,6 +123,15 @@ def _add_work(run: argparse.ArgumentParser, environment: Environment) -> None:
         default=environment.get("RESYNC", f"{DEFAULTS.resync_s:g}"),
         metavar="SECONDS",
         help="time between comparisons with what the API server lists (default: %(default)s)",
+    )
+
+
+def _add_images(run: argparse.ArgumentParser, environment: Environment) -> None:
+    run.add_argument(
+        "--agent-image",
+        default=environment.get("AGENT_IMAGE", DEFAULTS.agent_image),
+        metavar="IMAGE",
+        help="what runs beside each engine; running engines keep theirs (default: %(default)s)",
     )
 
 

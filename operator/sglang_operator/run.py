@@ -6,6 +6,7 @@ import random
 import signal
 from contextlib import suppress
 
+from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.planner import plan as default_plan
 from sglang_operator.audit import Audit
@@ -112,7 +113,7 @@ class Operator:
             self._clock,
             settings.identity,
         )
-        observer = Observer(kube, self.cache, self._clock)
+        observer = Observer(kube, self.cache, self._clock, Images(self.settings.agent_image))
         self._reconciler = Reconciler(self.queue, observer, self._plan, executor, self.metrics)
         self._watches = Watches(
             kube,

@@ -6,6 +6,8 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sglang_controllers.images import Images
+
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -40,6 +42,7 @@ class Settings:
     log_format: str = "json"
     log_level: str = "info"
     kubeconfig: Path | None = None
+    agent_image: str = Images().agent
 
     @property
     def scopes(self) -> tuple[str | None, ...]:

@@ -96,6 +96,7 @@ FIELDS: dict[str, Any] = {
     "engine.env": [{"name": "OTHER", "value": "1"}],
     "engine.extraArgs": {"log-level": "debug", "skip-server-warmup": True},
     "engine.startupTimeout": "45m",
+    "engine.drainTimeout": "10m",
     "cache.eviction.policy": "lfu",
     "cache.eviction.slru.protectedThreshold": 3,
     "cache.eviction.tlru.threshold": 200,

@@ -19,14 +19,14 @@ Image = Annotated[
     str, Worded(r"^\S+$", 'an image has no blanks; write "docker.io/lmsysorg/sglang:v0.5.23"', 1024)
 ]
 
-MAX_STARTUP_TIMEOUT_S = 24 * 3600
+MAX_TIMEOUT_S = 24 * 3600
 
 
-def _startup_timeout_holds(engine: "Engine") -> bool:
-    if engine.startup_timeout is None:
+def _timeout_holds(timeout: str | None) -> bool:
+    if timeout is None:
         return True
     try:
-        return 0 < duration_s(engine.startup_timeout) <= MAX_STARTUP_TIMEOUT_S
+        return 0 < duration_s(timeout) <= MAX_TIMEOUT_S
     except ValueError:
         return False
 
@@ -105,7 +105,21 @@ class Engine(Model):
     `30m`, `1h30m`. At most 24h. Default `30m`. A change restarts nothing; it holds for pods of the
     next revision."""
 
+    drain_timeout: str | None = Field(default=None, max_length=20)
+    """How long an engine that has to stop may go on with the requests that it has begun, in hours,
+    minutes and seconds. It gets no new ones meanwhile, and ends sooner when it has none left. Then
+    it is told to stop, and killed 30 seconds later. At most 24h. Default `2m`."""
+
     rules = (
+        Rule(
+            field="drainTimeout",
+            seen="drainTimeout",
+            message='a duration needs units (h, m or s), more than 0s and at most 24h; write "2m"',
+            cel=f"!has(self.drainTimeout) || (self.drainTimeout.matches('{DURATION_PATTERN}') "
+            "&& duration(self.drainTimeout) > duration('0s') "
+            "&& duration(self.drainTimeout) <= duration('24h'))",
+            holds=lambda engine: _timeout_holds(engine.drain_timeout),
+        ),
         Rule(
             field="startupTimeout",
             seen="startupTimeout",
@@ -113,7 +127,7 @@ class Engine(Model):
             cel=f"!has(self.startupTimeout) || (self.startupTimeout.matches('{DURATION_PATTERN}') "
             "&& duration(self.startupTimeout) > duration('0s') "
             "&& duration(self.startupTimeout) <= duration('24h'))",
-            holds=_startup_timeout_holds,
+            holds=lambda engine: _timeout_holds(engine.startup_timeout),
         ),
         Rule(
             field="accelerator.count",

@@ -1,6 +1,7 @@
 from sglang_controllers import names
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
+from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.metadata import metadata, selector
 from sglang_controllers.resources.pod import DEFAULT_STARTUP_TIMEOUT, pod_template
@@ -11,7 +12,9 @@ PROGRESS_MARGIN_S = 600
 """Beyond the start-up time: image pulls and scheduling count towards a Deployment's deadline."""
 
 
-def deployment(subject: Subject, spec: ClusterSpec, revision: Revision, replicas: int) -> Manifest:
+def deployment(
+    subject: Subject, spec: ClusterSpec, revision: Revision, replicas: int, images: Images
+) -> Manifest:
     """The engines of one revision. Its pod template is written once and never changed."""
     meta = metadata(subject, subject.revision_name(revision.name), revision.name)
     return {
@@ -29,7 +32,7 @@ def deployment(subject: Subject, spec: ClusterSpec, revision: Revision, replicas
             },
             "progressDeadlineSeconds": progress_deadline_s(spec),
             "revisionHistoryLimit": 1,
-            "template": pod_template(subject, spec, revision.name),
+            "template": pod_template(subject, spec, revision.name, images),
         },
     }
 

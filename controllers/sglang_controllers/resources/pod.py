@@ -8,10 +8,18 @@ from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
 from sglang_controllers.api.source import ClaimPath, HubModel, ImagePath, OciImage
 from sglang_controllers.arguments import engine_arguments
+from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.mounts import Files, all_files, downloads
 from sglang_controllers.parallelism import devices
 from sglang_controllers.podtemplate import merged_template
+from sglang_controllers.resources.agent import (
+    MOUNT,
+    VOLUME,
+    agent_container,
+    grace_period_s,
+    pre_stop,
+)
 from sglang_controllers.resources.download import cache_mount, cache_volume, download_container
 from sglang_controllers.resources.metadata import labels, selector
 from sglang_controllers.resources.subject import Subject
@@ -37,12 +45,6 @@ PROBE_TIMEOUT_S = 25
 
 PROBE_PERIOD_S = 5
 
-ENDPOINT_REACTION_S = 5
-"""preStop: time for proxies to stop sending new requests before SGLang hears of its end."""
-
-TERMINATION_GRACE_S = 120
-"""SGLang finishes running requests on SIGTERM, then exits by itself."""
-
 CACHES = {
     "HOME": names.CACHE_MOUNT,
     "XDG_CACHE_HOME": names.CACHE_MOUNT,
@@ -54,7 +56,7 @@ CACHES = {
 """Everything that writes caches, pointed at a volume that uid 1000 may write."""
 
 
-def pod_template(subject: Subject, spec: ClusterSpec, revision: str) -> Manifest:
+def pod_template(subject: Subject, spec: ClusterSpec, revision: str, images: Images) -> Manifest:
     engine = _engine(subject, spec)
     base = {
         "metadata": {"labels": labels(subject, revision)},
@@ -65,7 +67,7 @@ def pod_template(subject: Subject, spec: ClusterSpec, revision: str) -> Manifest
             # SGLang ends itself by SIGKILL when a worker process fails. Process 1 of a container
             # is spared by the kernel, goes on to exit 0, and kubelet keeps no log of a success.
             "shareProcessNamespace": True,
-            "terminationGracePeriodSeconds": TERMINATION_GRACE_S,
+            "terminationGracePeriodSeconds": grace_period_s(spec),
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": ENGINE_UID,
@@ -76,7 +78,10 @@ def pod_template(subject: Subject, spec: ClusterSpec, revision: str) -> Manifest
             },
             "topologySpreadConstraints": _spread(subject, revision),
             **_tolerations(spec),
-            **({"initContainers": [download_container(spec, engine)]} if downloads(spec) else {}),
+            "initContainers": [
+                *([download_container(spec, engine)] if downloads(spec) else []),
+                agent_container(spec, images.agent, engine["securityContext"]),
+            ],
             "containers": [engine],
             "volumes": _volumes(spec),
         },
@@ -103,7 +108,7 @@ def _engine(subject: Subject, spec: ClusterSpec) -> Manifest:
         # No liveness probe: SGLang's own watchdog ends a hung engine, and a probe that shares
         # the engine with its users would kill a busy one.
         "readinessProbe": ready | {"failureThreshold": 3},
-        "lifecycle": {"preStop": {"sleep": {"seconds": ENDPOINT_REACTION_S}}},
+        "lifecycle": {"preStop": pre_stop(spec)},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -176,6 +181,7 @@ def _volumes(spec: ClusterSpec) -> list[Manifest]:
     return [
         {"name": "cache", "emptyDir": {}},
         {"name": "tmp", "emptyDir": {}},
+        VOLUME,
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
         *(volume for files in all_files(spec) for volume in _volume(files)),
         *([cache_volume(spec.model.cache)] if downloads(spec) else []),
@@ -200,6 +206,7 @@ def _mounts(spec: ClusterSpec) -> list[Manifest]:
         {"name": "cache", "mountPath": names.CACHE_MOUNT},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  the container's own
         {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
+        MOUNT,
         *(mount for files in all_files(spec) for mount in _mount(files)),
         *([cache_mount(spec.model.cache) | {"readOnly": True}] if downloads(spec) else []),
     ]

@@ -133,6 +133,20 @@ def test_a_fault_has_its_reason_and_remedy(status: dict[str, Any], reason: str, 
     assert says in finding.message
 
 
+def test_an_agent_that_cannot_be_pulled_sends_to_the_operators_chart() -> None:
+    state = {
+        "waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "r.io/a:1"'}
+    }
+    agent = {"name": "agent", "ready": False, "state": state}
+
+    finding = diagnosis(a_pod(initContainerStatuses=[agent]), ())
+
+    assert finding is not None
+    assert finding.reason == "ImagePull"
+    assert "r.io/a:1" in finding.message
+    assert "agent.image" in finding.message
+
+
 def loading(started: str, finished: str) -> dict[str, Any]:
     """Container statuses of an engine that was killed once and loads again."""
     last = {"exitCode": 137, "reason": "Error", "startedAt": started, "finishedAt": finished}

@@ -299,7 +299,7 @@ def test_a_new_builder_leaves_existing_revisions_alone(monkeypatch: pytest.Monke
     before = {pod["metadata"]["uid"] for pod in world.pods}
 
     monkeypatch.setattr("sglang_controllers.revision.TEMPLATE_VERSION", 2)
-    monkeypatch.setattr("sglang_controllers.resources.pod.TERMINATION_GRACE_S", 999)
+    monkeypatch.setattr("sglang_controllers.resources.agent.EXIT_S", 999)
     world.settle()
 
     assert {pod["metadata"]["uid"] for pod in world.pods} == before

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.snapshot import Snapshot, WriteError
 from sglang_operator.cache import Cache, Key
@@ -27,7 +28,9 @@ class Bench:
         self.now: datetime = NOW
         self.api = ScriptedApi()
         self.cache = Cache()
-        self.observer = Observer(self.api.kube(), self.cache, Clock(lambda: 0.0, lambda: self.now))
+        self.observer = Observer(
+            self.api.kube(), self.cache, Clock(lambda: 0.0, lambda: self.now), Images()
+        )
         for item in (a_cluster(), *pods):
             item["metadata"]["resourceVersion"] = "1"
             self.cache.put(item)

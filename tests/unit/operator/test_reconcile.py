@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sglang_controllers.images import Images
 from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.names import CLUSTER_LABEL
 from sglang_controllers.plan import Plan
@@ -52,7 +53,7 @@ class Bench:
         around = Around(lambda: self.leading, metrics.wrote)
         self.leading = True
         executor = Executor(self.api.kube(), self.cache, around, clock, "me")
-        observer = Observer(self.api.kube(), self.cache, clock)
+        observer = Observer(self.api.kube(), self.cache, clock, Images())
 
         def noted(snapshot: Snapshot) -> Plan:
             self.snapshots.append(snapshot)

@@ -55,6 +55,10 @@ BREAKS_A_RULE: dict[str, Bad] = {
     "a rollout that cannot move": Bad(
         a_spec(rollout={"maxSurge": 0, "maxUnavailable": "0%"}), "spec.rollout", "write 1 for one"
     ),
+    "a drain without a unit": Bad(
+        engine(drainTimeout="30"), "spec.engine.drainTimeout", 'write "2m"'
+    ),
+    "a drain of days": Bad(engine(drainTimeout="25h"), "spec.engine.drainTimeout", "at most 24h"),
     "a deadline without a unit": Bad(
         a_spec(rollout={"progressDeadline": "30"}), "spec.rollout.progressDeadline", 'write "1h"'
     ),

@@ -44,6 +44,7 @@ GOOD: dict[str, dict[str, Any]] = {
             "json-model-override-args": {"rope_scaling": {"factor": 2.0}},
         },
         startupTimeout="1h30m",
+        drainTimeout="10m",
     ),
     "cache and scheduling": a_spec(
         cache={"eviction": {"policy": "slru"}, "pageSize": 16},
