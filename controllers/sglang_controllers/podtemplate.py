@@ -34,6 +34,10 @@ OWNED_BY_FIELDS = {
     "args": "use the typed fields or spec.engine.extraArgs",
     "image": "use spec.engine.image",
 }
+OWN_INIT_CONTAINERS = {
+    names.DOWNLOAD_CONTAINER: "downloads",
+    names.AGENT_CONTAINER: "drains engines",
+}
 RESERVED_LABEL_PREFIXES = (f"{names.GROUP}/", "app.kubernetes.io/")
 
 
@@ -69,10 +73,11 @@ def template_problems(overlay: Mapping[str, Any]) -> tuple[str, ...]:
                 if field in container
             ]
     for container in spec.get("initContainers") or []:
-        if container["name"] == names.DOWNLOAD_CONTAINER:
+        name = container["name"]
+        if name in OWN_INIT_CONTAINERS:
             problems += [
-                f"spec.podTemplate.spec.initContainers[{names.DOWNLOAD_CONTAINER}].{field}: the "
-                "operator downloads with it; give the container another name, or remove it"
+                f"spec.podTemplate.spec.initContainers[{name}].{field}: the operator "
+                f"{OWN_INIT_CONTAINERS[name]} with it; give the container another name, or remove it"
                 for field in OWNED_BY_FIELDS
                 if field in container
             ]

@@ -45,8 +45,9 @@ print("seen", seen, "end", json.dumps(end), flush=True)
 KILL_AGENT = """
 import os, pathlib, signal
 for folder in pathlib.Path("/proc").iterdir():
-    if folder.name.isdigit() and b"sglang-agent" in (folder / "cmdline").read_bytes():
-        os.kill(int(folder.name), signal.SIGKILL)
+    if folder.name.isdigit() and folder.name != str(os.getpid()):
+        if b"sglang-agent" in (folder / "cmdline").read_bytes():
+            os.kill(int(folder.name), signal.SIGKILL)
 """
 
 SLOW = """

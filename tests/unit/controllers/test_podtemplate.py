@@ -85,13 +85,14 @@ def test_what_cannot_be_taken_over_is_told(overlay: dict[str, Any], says: str) -
     assert says in problem
 
 
+@pytest.mark.parametrize("name", ["download", "agent"])
 @pytest.mark.parametrize("field", ["image", "command", "args"])
-def test_what_the_download_runs_is_the_operators(field: str) -> None:
-    container = {"name": "download", field: "x"}
+def test_what_download_and_agent_run_is_the_operators(name: str, field: str) -> None:
+    container = {"name": name, field: "x"}
 
     (problem,) = template_problems({"spec": {"initContainers": [container]}})
 
-    assert problem.startswith(f"spec.podTemplate.spec.initContainers[download].{field}: ")
+    assert problem.startswith(f"spec.podTemplate.spec.initContainers[{name}].{field}: ")
 
 
 def test_annotations_may_have_any_name() -> None:
