@@ -45,15 +45,17 @@ test-integration: venv ## Against a real API server (started and stopped by the 
 
 e2e: venv ## The quickstart, then the tests on its kind cluster
 	@.ci/stage "quickstart" e2e/quickstart.sh
-	@.ci/stage "end-to-end tests" bash -c '$(E2E_ENV) exec $(PYTEST) e2e/tests'
+	@.ci/stage "end-to-end tests" bash -c '$(E2E_ENV) exec $(PYTEST) -m "not soak" e2e/tests'
 
 test: ## All tests, cheap ones first (about 25 min, 45 min on a fresh machine)
 	@.ci/stage check $(MAKE) check
 	@.ci/stage test-integration $(MAKE) test-integration
 	@.ci/stage e2e $(MAKE) e2e
 
-soak: venv ## An hour of work: nothing may grow (SGLANG_OPERATOR_SOAK_S sets how long)
+soak: venv ## What takes long: an hour of work (SGLANG_OPERATOR_SOAK_S), and five rounds of all that may lose requests
 	@$(PYTEST) -m soak --timeout 0 tests/integration
+	@e2e/deploy.sh
+	@$(E2E_ENV) SGLANG_E2E_REPEATS=5 $(PYTEST) e2e/tests/test_no_request_lost.py e2e/tests/test_router.py
 
 ##@ Make it
 .PHONY: generate golden images engine-env venv clean-cache

@@ -16,7 +16,7 @@ if [ "${LOCKED:-}" != "$LOCK" ]; then
   flock -n "$LOCK" true || log "waiting for another run that deploys"
   LOCKED=$LOCK exec flock -o "$LOCK" e2e/deploy.sh "$@"
 fi
-ARCHIVES=("$CACHE"/images/{operator,agent,engine-cpu,smollm2,tiny}.tar)
+ARCHIVES=("$CACHE"/images/{operator,agent,router,engine-cpu,smollm2,tiny}.tar)
 
 # Where no Docker answers, Kubernetes is built here: beside the images, as both spend part of their time downloading.
 kubernetes=
@@ -37,6 +37,7 @@ log "operator: installing the chart (10 to 30 s)"
 # The tag stays the same when the image is built anew: its content, named in the pod, makes a new build roll out.
 read -r _ content < <(images_in "$CACHE/images/operator.tar")
 "$helm" upgrade --install sglang-operator charts/sglang-operator --namespace "$NAMESPACE" --create-namespace \
-  --set image.tag=dev --set agent.image.tag=dev --set-string "podAnnotations.sglang\.dev/image=$content" \
+  --set image.tag=dev --set agent.image.tag=dev --set router.image.tag=dev \
+  --set-string "podAnnotations.sglang\.dev/image=$content" \
   --wait --timeout 3m "$@" >/dev/null
 log "operator: running in namespace $NAMESPACE"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds images with Docker and writes each to $CACHE/images/NAME.tar, ready to be loaded into a cluster.
 #   build.sh           all of them
-#   build.sh PART...   some of: operator agent engine model tiny; or engine-env, the CPU engine's environment alone
+#   build.sh PART...   some of: operator agent router engine model tiny; or engine-env, the CPU engine's environment alone
 # A part whose inputs have not changed is left alone; with nothing to build, Docker is not asked.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,10 +18,11 @@ describe() {
   case $1 in
     operator) echo "the operator (20 s)" ;;
     agent) echo "the agent beside each engine (15 s)" ;;
+    router) echo "the router before the engines (25 s)" ;;
     engine) echo "SGLang for CPUs (1 min, and 2 min for its environment when that is not there yet)" ;;
     model) echo "SmolLM2-135M-Instruct (40 s)" ;;
     tiny) echo "a tiny model with random weights for tests (5 s)" ;;
-    *) die "no such part: $1 (operator agent engine model tiny engine-env)" ;;
+    *) die "no such part: $1 (operator agent router engine model tiny engine-env)" ;;
   esac
 }
 image_of() {
@@ -37,6 +38,7 @@ inputs() {
   case $1 in
     operator) find Dockerfile .dockerignore pyproject.toml uv.lock operator controllers images/base.sh -type f ;;
     agent) find .dockerignore pyproject.toml uv.lock images/agent images/base.sh -type f ;;
+    router) find .dockerignore pyproject.toml uv.lock images/router images/agent/shrink.py images/base.sh -type f ;;
     engine) find images/engine images/base.sh -type f ;;
     model) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py} ;;
     tiny) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py,tiny.py} ;;
@@ -70,6 +72,12 @@ build_agent() {
   python=$("$IMAGES/base.sh" python)
   uv=$("$IMAGES/base.sh" uv)
   docker_build agent "$ROOT" --file "$IMAGES/agent/Dockerfile" --build-arg "BASE=$python" --build-arg "UV=$uv"
+}
+build_router() {
+  local python uv
+  python=$("$IMAGES/base.sh" python)
+  uv=$("$IMAGES/base.sh" uv)
+  docker_build router "$ROOT" --file "$IMAGES/router/Dockerfile" --build-arg "BASE=$python" --build-arg "UV=$uv"
 }
 build_engine() {
   local python
@@ -142,7 +150,7 @@ build() {
 }
 
 PARTS=("$@")
-[ ${#PARTS[@]} -gt 0 ] || PARTS=(operator agent engine model tiny)
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(operator agent router engine model tiny)
 mkdir -p "$OUT"
 exec 9>"$OUT/lock"
 flock -n 9 || { log "images: waiting for another run that builds them"; flock 9; }

@@ -13,7 +13,8 @@ from sglang_controllers import names
 from sglang_controllers.manifest import Manifest, ObjectKey, key_of
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
-from sglang_controllers.pods import is_alive, is_ready, revision_of
+from sglang_controllers.pods import is_alive, is_ready, revision_of, role_of, worker_url
+from sglang_controllers.reports import EngineReport, RouterReport
 from sglang_controllers.snapshot import Snapshot
 from tests.builders import NOW, a_cluster
 
@@ -32,11 +33,37 @@ class World:
         self.behaviour: Callable[[str], str] = lambda _revision: GOOD
         self.unplaced = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
         self.quota = 1000
+        self.loads: dict[str, int] = {}
+        self.talk = True
+        self.tokens = True
+        self.report_age = timedelta()
         self.serial = 0
         self.writes = 0
 
     def snapshot(self) -> Snapshot:
-        return deepcopy(Snapshot(self.cluster, self.now, dict(self.children), tuple(self.pods)))
+        engines = {
+            pod["metadata"]["uid"]: EngineReport(
+                self.now - self.report_age, self.loads.get(_name(pod), 0), self.tokens
+            )
+            for pod in self.pods
+            if not is_router(pod) and is_ready(pod)
+        }
+        sees = {str(worker_url(pod)) for pod in self.engines if is_ready(pod)}
+        routers = {
+            pod["metadata"]["uid"]: RouterReport(self.now, frozenset(sees) if self.talk else None)
+            for pod in self.pods
+            if is_router(pod) and is_ready(pod)
+        }
+        return deepcopy(
+            Snapshot(
+                self.cluster,
+                self.now,
+                dict(self.children),
+                tuple(self.pods),
+                engine_reports=engines,
+                router_reports=routers,
+            )
+        )
 
     def reconcile(self, stop_after: int | None = None) -> Plan:
         """Plan and execute; only the first `stop_after` writes when given, as in a crash."""
@@ -72,19 +99,27 @@ class World:
     def settle(self, turns: int = 60) -> None:
         """Reconcile and live until nothing is written any more."""
         for _ in range(turns):
-            before = self.writes
+            before, moving = self.writes, self._pending_change()
             self.reconcile()
             self.live()
-            if self.writes == before and not self._pending_change():
+            if self.writes == before and not moving and not self._pending_change():
                 return
 
+    @property
+    def engines(self) -> list[Manifest]:
+        return [pod for pod in self.pods if not is_router(pod)]
+
+    @property
+    def routers(self) -> list[Manifest]:
+        return [pod for pod in self.pods if is_router(pod)]
+
     def ready(self, revision: str | None = None) -> int:
-        return sum(is_ready(p) for p in self.pods if revision in (None, revision_of(p)))
+        return sum(is_ready(p) for p in self.engines if revision in (None, revision_of(p)))
 
     def revisions(self) -> dict[str, int]:
-        """Live pods by revision."""
+        """Live engines by revision."""
         counts: dict[str, int] = {}
-        for pod in filter(is_alive, self.pods):
+        for pod in filter(is_alive, self.engines):
             counts[revision_of(pod)] = counts.get(revision_of(pod), 0) + 1
         return counts
 
@@ -109,6 +144,8 @@ class World:
 
     def _apply(self, manifest: Manifest, uid: str) -> None:
         live = self.children.get(key_of(manifest))
+        if manifest["kind"] == "Pod":
+            live = next((p for p in self.pods if _name(p) == manifest["metadata"]["name"]), None)
         if live and live["metadata"]["uid"] == uid:
             _lay(live, manifest)
 
@@ -119,24 +156,25 @@ class World:
 
     def _deployments(self) -> None:
         self.pods = [pod for pod in self.pods if is_alive(pod)]
-        wanted = {
-            revision_of(live): live["spec"]["replicas"]
+        deployments = {
+            revision_of(live): live
             for key, live in self.children.items()
             if key.kind == "Deployment"
         }
+        wanted = {name: live["spec"]["replicas"] for name, live in deployments.items()}
         for pod in self.pods:
             if revision_of(pod) not in wanted:
                 _leave(pod)
         for revision, count in wanted.items():
             mine = [p for p in self.pods if revision_of(p) == revision and is_alive(p)]
-            mine.sort(key=is_ready, reverse=True)
+            mine.sort(key=lambda pod: (is_ready(pod), _cost(pod)), reverse=True)
             for pod in mine[count:]:
                 _leave(pod)
             for _ in range(count - len(mine)):
-                refused = len(self.pods) >= self.quota
+                refused = len(self.engines) >= self.quota
                 self._replica_failure(revision, refused)
                 if not refused:
-                    self.pods.append(self._new_pod(revision))
+                    self.pods.append(self._new_pod(revision, role_of(deployments[revision])))
 
     def _replica_failure(self, revision: str, refused: bool) -> None:
         for key, live in self.children.items():
@@ -145,25 +183,26 @@ class World:
                 _become(live, "ReplicaFailure", str(refused), self.now)
                 live["status"]["conditions"][0]["message"] = 'exceeded quota: "gpus"'
 
-    def _new_pod(self, revision: str) -> Manifest:
+    def _new_pod(self, revision: str, role: str) -> Manifest:
         self.serial += 1
+        gpu = {} if role == names.ROUTER_ROLE else {"nvidia.com/gpu": "1"}
         return {
             "metadata": {
                 "name": f"pod-{self.serial}",
                 "uid": f"pod-{self.serial}",
                 "creationTimestamp": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "labels": {names.REVISION_LABEL: revision},
+                "labels": {names.REVISION_LABEL: revision, names.ROLE_LABEL: role},
             },
-            "spec": {
-                "containers": [{"name": "engine", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
-            },
-            "status": {"phase": "Pending"},
+            "spec": {"containers": [{"name": role, "resources": {"limits": gpu}}]},
+            "status": {"phase": "Pending", "podIP": f"10.0.0.{self.serial}"},
         }
 
     def _kubelet(self) -> None:
         for pod in self.pods:
             if not pod["spec"].get("nodeName"):
                 self._schedule(pod)
+            elif is_router(pod) and not any(map(is_ready, self.engines)):
+                _become(pod, "Ready", "False", self.now)
             elif self.behaviour(revision_of(pod)) == GOOD:
                 _become(pod, "Ready", "True", self.now)
                 pod["status"]["phase"] = "Running"
@@ -179,8 +218,8 @@ class World:
                 ]
 
     def _schedule(self, pod: Manifest) -> None:
-        used = sum(1 for other in self.pods if other["spec"].get("nodeName"))
-        if used < self.slots:
+        used = sum(1 for other in self.engines if other["spec"].get("nodeName"))
+        if is_router(pod) or used < self.slots:
             pod["spec"]["nodeName"] = "node"
             _become(pod, "PodScheduled", "True", self.now)
         else:
@@ -192,7 +231,9 @@ class World:
     def _pending_change(self) -> bool:
         """Something moves by itself: a pod that leaves, starts, or waits for its patience to end."""
         return any(
-            not is_ready(pod) and self.behaviour(revision_of(pod)) == GOOD for pod in self.pods
+            not is_ready(pod) and self.behaviour(revision_of(pod)) == GOOD
+            for pod in self.pods
+            if not is_router(pod) or any(map(is_ready, self.engines))
         )
 
 
@@ -201,6 +242,28 @@ def a_serving_world(slots: int = 100, **spec: Any) -> World:
     world.settle()
     assert reason(world) in ("Serving", "ScaledToZero")
     return world
+
+
+def engines_key(world: World) -> ObjectKey:
+    """The engines' Deployment, where there is one revision."""
+    (key,) = (
+        key
+        for key, live in world.children.items()
+        if key.kind == "Deployment" and role_of(live) != names.ROUTER_ROLE
+    )
+    return key
+
+
+def is_router(pod: Manifest) -> bool:
+    return bool(pod["metadata"]["labels"].get(names.ROLE_LABEL) == names.ROUTER_ROLE)
+
+
+def _name(pod: Manifest) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def _cost(pod: Manifest) -> int:
+    return int(pod["metadata"].get("annotations", {}).get(names.DELETION_COST, 0))
 
 
 def reason(world: World) -> str:

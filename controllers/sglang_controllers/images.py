@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 DEFAULT_AGENT = "docker.io/sglang-operator/agent:0.1.0"
+DEFAULT_ROUTER = "docker.io/sglang-operator/router:0.1.0"
 
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """`agent` runs beside each engine. A running engine keeps the one that it was started with."""
+    """`agent` runs beside each engine, `router` before them. What runs keeps its image."""
 
     agent: str = DEFAULT_AGENT
+    router: str = DEFAULT_ROUTER

@@ -21,10 +21,17 @@ MANIFEST_HASH_ANNOTATION = f"{GROUP}/manifest-hash"
 ENGINE_CONTAINER = "engine"
 DOWNLOAD_CONTAINER = "download"
 AGENT_CONTAINER = "agent"
+ROUTER_CONTAINER = "router"
+ROUTER_ROLE = "router"
 ENGINE_PORT = 30000
 ENGINE_PORT_NAME = "http"
 AGENT_PORT = 30001
 AGENT_PORT_NAME = "agent"
+ROUTER_PORT = 8000
+ROUTER_METRICS_PORT = 29000
+ROUTER_METRICS_PORT_NAME = "metrics"
+ROUTER_LIST_PORT = 29001
+ROUTER_LIST_PORT_NAME = "workers"
 SERVICE_PORT = 8000
 
 MODEL_MOUNT = "/model"
@@ -36,8 +43,13 @@ MODEL_CACHE_MOUNT = "/model-cache"
 """What was downloaded. Nothing but the download itself writes there."""
 AGENT_MOUNT = "/run/sglang-agent"
 """Engine and agent share it: the agent's Unix socket is there."""
+TOKEN_MOUNT = "/run/secrets/sglang-agent"  # noqa: S105  a folder
+TOKEN_KEY = "token"  # noqa: S105  the name of a key
 HUB_LINKS = f"{CACHE_MOUNT}/models"
 """Links from where the engine looks to the downloaded commit."""
 
 MAX_CLUSTER_NAME = 52
 """Characters. The longest name derived from it is a Service's, which may have 63."""
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+"""Kubernetes' annotation: of ready pods, a ReplicaSet deletes the one with the lowest first."""

@@ -31,18 +31,23 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """A Kubernetes event about the cluster: written on transitions only."""
+    """A Kubernetes event about the cluster: written on transitions only.
+
+    `once` names what happened where status does not remember it: it is told only once.
+    """
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+    once: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Writes in the order of the fields. `status` is the whole new status, None: unchanged.
 
-    `again_after_s` asks for another look after so many seconds, None: only when something changes.
+    `ask` wants every agent and router of the cluster asked before the next look, which comes
+    `again_after_s` seconds later; None: only when something changes.
     """
 
     create: tuple[Manifest, ...] = ()
@@ -50,4 +55,5 @@ class Plan:
     delete: tuple[Delete, ...] = ()
     status: Manifest | None = None
     events: tuple[EventRecord, ...] = ()
+    ask: bool = False
     again_after_s: float | None = None

@@ -24,6 +24,25 @@ def revision_of(manifest: Manifest) -> str:
     return str((labels or {}).get(names.REVISION_LABEL, ""))
 
 
+def role_of(deployment: Manifest) -> str:
+    """The role of a Deployment's pods, read from where nobody can change it."""
+    labels = ((deployment.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    return str(labels.get(names.ROLE_LABEL, ""))
+
+
+def worker_url(pod: Manifest) -> str | None:
+    """How routers list the engine of a pod; None: it has no address yet."""
+    address = (pod.get("status") or {}).get("podIP")
+    if not address:
+        return None
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{names.ENGINE_PORT}"
+
+
+def uid_of(pod: Manifest) -> str:
+    return str(pod["metadata"].get("uid", ""))
+
+
 def is_over(pod: Manifest) -> bool:
     """It has ended for good, and holds nothing. An evicted pod stays so until somebody deletes it."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")

@@ -34,6 +34,12 @@ OWNED_BY_FIELDS = {
     "args": "use the typed fields or spec.engine.extraArgs",
     "image": "use spec.engine.image",
 }
+OWNED_OF_ROUTERS = {
+    "command": "the operator starts the router itself; remove it",
+    "args": "use the fields of spec.router; remove it",
+}
+ENGINES_TEMPLATE = "spec.podTemplate"
+ROUTERS_TEMPLATE = "spec.router.podTemplate"
 OWN_INIT_CONTAINERS = {
     names.DOWNLOAD_CONTAINER: "downloads",
     names.AGENT_CONTAINER: "drains engines",
@@ -50,33 +56,44 @@ def merged_template(base: Manifest, overlay: Mapping[str, Any]) -> Manifest:
 
 def template_problems(overlay: Mapping[str, Any]) -> tuple[str, ...]:
     """What of the user's template cannot be taken over, each with field, rule and fix."""
-    problems = _shape_problems(overlay, "spec.podTemplate")
+    return _problems(overlay, ENGINES_TEMPLATE, names.ENGINE_CONTAINER, OWNED_BY_FIELDS)
+
+
+def router_template_problems(overlay: Mapping[str, Any]) -> tuple[str, ...]:
+    """The same for the routers' template."""
+    return _problems(overlay, ROUTERS_TEMPLATE, names.ROUTER_CONTAINER, OWNED_OF_ROUTERS)
+
+
+def _problems(
+    overlay: Mapping[str, Any], at: str, main: str, owned: Mapping[str, str]
+) -> tuple[str, ...]:
+    """`at` is the template's field, `owned` says of fields of the container `main` who sets them."""
+    problems = _shape_problems(overlay, at)
     if problems:
         return tuple(problems)
     problems += [
-        f"spec.podTemplate.{field}: a pod template has metadata and spec; write it under "
-        "spec.podTemplate.spec, or remove it"
+        f"{at}.{field}: a pod template has metadata and spec; write it under {at}.spec, or remove it"
         for field in overlay
         if field not in ("metadata", "spec")
     ]
     metadata, spec = overlay.get("metadata") or {}, overlay.get("spec") or {}
     problems += [
-        f"spec.podTemplate.metadata.labels[{label}]: the operator sets this label; remove it"
+        f"{at}.metadata.labels[{label}]: the operator sets this label; remove it"
         for label in metadata.get("labels") or {}
         if label.startswith(RESERVED_LABEL_PREFIXES)
     ]
     for container in spec.get("containers") or []:
-        if container["name"] == names.ENGINE_CONTAINER:
+        if container["name"] == main:
             problems += [
-                f"spec.podTemplate.spec.containers[{names.ENGINE_CONTAINER}].{field}: {why}"
-                for field, why in OWNED_BY_FIELDS.items()
+                f"{at}.spec.containers[{main}].{field}: {why}"
+                for field, why in owned.items()
                 if field in container
             ]
     for container in spec.get("initContainers") or []:
         name = container["name"]
-        if name in OWN_INIT_CONTAINERS:
+        if name in OWN_INIT_CONTAINERS and main == names.ENGINE_CONTAINER:
             problems += [
-                f"spec.podTemplate.spec.initContainers[{name}].{field}: the operator "
+                f"{at}.spec.initContainers[{name}].{field}: the operator "
                 f"{OWN_INIT_CONTAINERS[name]} with it; give the container another name, or remove it"
                 for field in OWNED_BY_FIELDS
                 if field in container

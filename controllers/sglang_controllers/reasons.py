@@ -50,10 +50,14 @@ class Reason(StrEnum):
     """The engine was still loading after engine.startupTimeout, and was restarted."""
     ENGINE_CRASH = "EngineCrash"
     """The engine process ended by itself; the message holds its last error."""
+    ROUTER_CRASH = "RouterCrash"
+    """A router's process ended by itself; the message holds its last error."""
     WAITING_FOR_GPU = "WaitingForGPU"
     """No node has enough free accelerators for a pod."""
     UNSCHEDULABLE = "Unschedulable"
     """No node fits a pod, for another cause than accelerators."""
+    ROUTER_NOT_READY = "RouterNotReady"
+    """Engines are ready, but not every router is, or one has not found all engines yet."""
     NODE_LOST = "NodeLost"
     """The node of an engine does not answer; Kubernetes replaces its pods in a while."""
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
@@ -78,6 +82,7 @@ NEEDS_THE_USER = frozenset(
         Reason.ENGINE_HUNG,
         Reason.STARTUP_TIMEOUT,
         Reason.ENGINE_CRASH,
+        Reason.ROUTER_CRASH,
         Reason.UNSCHEDULABLE,
         Reason.PROGRESS_DEADLINE_EXCEEDED,
     }

@@ -19,6 +19,7 @@ REVISION_LENGTH = 10
 NOT_ABOUT_PODS = (
     ("replicas",),
     ("paused",),
+    ("router",),
     ("service",),
     ("rollout",),
     ("disruption",),
@@ -49,6 +50,12 @@ def spec_hash(spec: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of the pod-affecting part of a raw spec."""
     text = json.dumps(_pruned(spec, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def router_hash(router: Mapping[str, Any]) -> str:
+    """SHA-256 of what a raw `spec.router` says about its pods."""
+    about_pods = {k: v for k, v in router.items() if k not in ("enabled", "replicas")}
+    return spec_hash(about_pods)
 
 
 def new_revision(whole: str, taken: Collection[str]) -> Revision:

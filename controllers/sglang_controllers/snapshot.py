@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey
+from sglang_controllers.reports import Drain, EngineReport, RouterReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Snapshot:
 
     `children` are objects that carry the cluster's label, whoever owns them. `events` are
     Warning events and Killing ones by pod uid. `errors` holds the last failure of each object whose latest write
-    failed; a success removes it.
+    failed; a success removes it. Reports are by pod uid; `drains` are those that ended of late.
     """
 
     cluster: Manifest
@@ -36,4 +37,7 @@ class Snapshot:
     pods: tuple[Manifest, ...] = ()
     events: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
     errors: Mapping[ObjectKey, WriteError] = field(default_factory=dict)
+    engine_reports: Mapping[str, EngineReport] = field(default_factory=dict)
+    router_reports: Mapping[str, RouterReport] = field(default_factory=dict)
+    drains: tuple[Drain, ...] = ()
     images: Images = field(default_factory=Images)

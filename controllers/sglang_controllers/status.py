@@ -6,15 +6,19 @@ Counts and messages change on transitions only, so that a cluster at rest is nev
 from dataclasses import dataclass
 from typing import Any
 
-from sglang_controllers.diagnosis import Finding, diagnosis
+from sglang_controllers import names
+from sglang_controllers.diagnosis import Finding
+from sglang_controllers.faults import worst, worst_fault
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.ownership import Taken
 from sglang_controllers.plan import EventRecord
-from sglang_controllers.pods import condition, is_alive, is_downloading, is_ready, revision_of
+from sglang_controllers.pods import is_alive, is_downloading, is_ready, revision_of
 from sglang_controllers.reasons import NEEDS_THE_USER, Reason
-from sglang_controllers.refusals import refusal, refused_pods
+from sglang_controllers.refusals import refusal
+from sglang_controllers.reports import CUT
 from sglang_controllers.resources.metadata import selector
 from sglang_controllers.resources.subject import Subject
+from sglang_controllers.routing import Routing
 from sglang_controllers.snapshot import Snapshot
 
 CONDITIONS = frozenset({"Ready", "Available", "Reconciling", "Stalled"})
@@ -42,29 +46,34 @@ class Verdict:
     taken: tuple[Taken, ...]
     awaited: tuple[ObjectKey, ...]
     pods: tuple[Manifest, ...]
+    routing: Routing
     paused: bool
     missing: tuple[ObjectKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Pods of the role: `updated` and `fresh` (updated and ready) are of the current revision."""
+    """Pods of the role: `updated` and `fresh` (updated and ready) are of the current revision.
+
+    `reached`: ready ones that every router sends requests to, as far as is known.
+    """
 
     desired: int
     current: int
     updated: int
     ready: int
     fresh: int
+    reached: int
 
 
 def next_status(
     snapshot: Snapshot, verdict: Verdict
-) -> tuple[Manifest | None, tuple[EventRecord, ...], bool]:
-    """The whole new status (None: as it is), events about the change, and whether all is well."""
+) -> tuple[Manifest | None, tuple[EventRecord, ...], Reason]:
+    """The whole new status (None: as it is), events about the change, and why it is so."""
     counts = _counts(verdict)
     finding = _finding(snapshot, verdict, counts)
     old = snapshot.cluster.get("status") or {}
-    conditions = _conditions(snapshot, counts, verdict.floor, finding)
+    conditions = _conditions(snapshot, verdict, counts, finding)
     status = {
         "observedGeneration": snapshot.cluster["metadata"].get("generation", 0),
         "conditions": conditions,
@@ -83,8 +92,8 @@ def next_status(
     if verdict.revision:
         status["currentRevision"] = verdict.revision
         status["roles"][0]["revision"] = verdict.revision
-    settled = finding.reason in (Reason.SERVING, Reason.SCALED_TO_ZERO)
-    return (None if _says(old, status) else status), _events(old, finding), settled
+    events = (*_events(old, finding), *cut_drains(snapshot))
+    return (None if _says(old, status) else status), events, finding.reason
 
 
 def _says(old: Manifest, status: Manifest) -> bool:
@@ -108,7 +117,14 @@ def _counts(verdict: Verdict) -> Counts:
         updated=len(updated),
         ready=sum(map(is_ready, alive)),
         fresh=sum(map(is_ready, updated)),
+        reached=_reached(verdict.routing, [pod for pod in alive if is_ready(pod)]),
     )
+
+
+def _reached(routing: Routing, ready: list[Manifest]) -> int:
+    if routing.enabled and not routing.ready:
+        return 0
+    return sum(map(routing.seen, ready))
 
 
 def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
@@ -124,7 +140,7 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
             "rename it, or give the SGLangCluster another name",
         )
     if snapshot.errors:
-        return _worst([refusal(*item) for item in sorted(snapshot.errors.items())])
+        return worst([refusal(*item) for item in sorted(snapshot.errors.items())])
     if verdict.paused and (verdict.missing or not _complete(counts)):
         return Finding(
             Reason.PAUSED,
@@ -134,10 +150,50 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
     if _complete(counts) and not verdict.missing and not verdict.awaited:
         if counts.desired == 0:
             return Finding(Reason.SCALED_TO_ZERO, "spec.replicas is 0: no engine runs")
-        verb = "serves" if counts.fresh == 1 else "serve"
-        message = f"{_replicas(counts.fresh)} of the current revision {verb}"
-        return Finding(Reason.SERVING, message + _meddled(snapshot, verdict))
+        unrouted = _unrouted(snapshot, verdict)
+        if unrouted is None:
+            verb = "serves" if counts.fresh == 1 else "serve"
+            message = f"{_replicas(counts.fresh)} of the current revision {verb}"
+            return Finding(Reason.SERVING, message + _meddled(snapshot, verdict))
+        return _fault(snapshot, verdict) or unrouted
     return _fault(snapshot, verdict) or _progress(verdict, counts)
+
+
+def _unrouted(snapshot: Snapshot, verdict: Verdict) -> Finding | None:
+    """What keeps clients from all engines, which are ready; None: nothing does."""
+    routing, reason = verdict.routing, Reason.ROUTER_NOT_READY
+    if not routing.enabled:
+        return None
+    if not routing.complete:
+        ready = sum(map(is_ready, routing.updated))
+        message = f"{ready} of {_routers(routing.wanted)} ready"
+        if routing.older:
+            message += f", {len(routing.older)} with older settings left"
+        return Finding(reason, message)
+    engines = [pod for pod in verdict.pods if is_ready(pod)]
+    unseen = [pod["metadata"]["name"] for pod in engines if not routing.seen(pod)]
+    if unseen:
+        return Finding(reason, f"not every router has found engine {unseen[0]} yet")
+    # A router that does not answer has seen all engines, unless they or it are new.
+    if routing.proved(engines) or _serves(snapshot):
+        return None
+    return Finding(
+        reason,
+        "routers are ready, but one does not tell the operator which engines it has found: "
+        f"let the operator reach port {names.ROUTER_LIST_PORT} of their pods",
+    )
+
+
+def _serves(snapshot: Snapshot) -> bool:
+    """Status says Serving, of this generation."""
+    status = snapshot.cluster.get("status") or {}
+    ready = _old_condition(status, "Ready") or {}
+    generation = snapshot.cluster["metadata"].get("generation", 0)
+    return ready.get("reason") == Reason.SERVING and (ready.get("observedGeneration") == generation)
+
+
+def _routers(count: int) -> str:
+    return f"{count} router{'' if count == 1 else 's'}"
 
 
 def _meddled(snapshot: Snapshot, verdict: Verdict) -> str:
@@ -161,47 +217,7 @@ def _complete(counts: Counts) -> bool:
 
 
 def _fault(snapshot: Snapshot, verdict: Verdict) -> Finding | None:
-    """The worst fault among the current revision's pods and its Deployment."""
-    found: list[Finding] = []
-    for pod in verdict.pods:
-        if revision_of(pod) == verdict.revision and is_alive(pod) and not is_ready(pod):
-            fault = diagnosis(pod, snapshot.events.get(pod["metadata"].get("uid", ""), ()))
-            if fault:
-                found.append(fault)
-    for key, live in snapshot.children.items():
-        if key.kind == "Deployment" and revision_of(live) == verdict.revision:
-            found += _not_made(live)
-            found += _too_slow(live)
-    return _worst(found) if found else None
-
-
-def _worst(found: list[Finding]) -> Finding:
-    """The one that stands first among the reasons, which are in the order of what to mend first."""
-    order = list(Reason)
-    return min(found, key=lambda fault: (order.index(fault.reason), fault.message))
-
-
-def _not_made(deployment: Manifest) -> list[Finding]:
-    """Pods that the API server refused to the ReplicaSet: quota, policies, webhooks."""
-    failure = condition(deployment, "ReplicaFailure")
-    if not failure or failure.get("status") != "True":
-        return []
-    return [refused_pods(failure.get("message") or "")]
-
-
-def _too_slow(deployment: Manifest) -> list[Finding]:
-    """No pod has got ready for too long, and none says why."""
-    progress = condition(deployment, "Progressing")
-    if not progress or progress.get("reason") != "ProgressDeadlineExceeded":
-        return []
-    seconds = (deployment.get("spec") or {}).get("progressDeadlineSeconds")
-    return [
-        Finding(
-            Reason.PROGRESS_DEADLINE_EXCEEDED,
-            f"no further engine got ready for {seconds} s and none shows a fault. Look into its "
-            "log, where the time goes; if it takes so long, raise spec.rollout.progressDeadline",
-        )
-    ]
+    return worst_fault(snapshot, verdict.subject, verdict.revision, verdict.pods, verdict.routing)
 
 
 def _progress(verdict: Verdict, counts: Counts) -> Finding:
@@ -235,8 +251,9 @@ def _replicas(count: int) -> str:
 
 
 def _conditions(
-    snapshot: Snapshot, counts: Counts, floor: int, finding: Finding
+    snapshot: Snapshot, verdict: Verdict, counts: Counts, finding: Finding
 ) -> list[dict[str, Any]]:
+    floor = verdict.floor
     ready = finding.reason in (Reason.SERVING, Reason.SCALED_TO_ZERO)
     stalled = finding.reason in NEEDS_THE_USER
     message = finding.message
@@ -244,14 +261,17 @@ def _conditions(
         older = counts.ready - counts.fresh
         verb = "serves" if older == 1 else "serve"
         message += f". {_replicas(older)} of older revisions still {verb}"
-    available = counts.ready >= floor
+    available = counts.reached >= floor
+    unreached = counts.ready - counts.reached if verdict.routing.enabled else 0
     wanted = [
         ("Ready", ready, finding.reason, message),
         (
             "Available",
             available,
             "MinimumReplicasReady" if available else "MinimumReplicasNotReady",
-            f"{counts.ready} of {_replicas(counts.desired)} ready, {floor} needed",
+            f"{counts.ready} of {_replicas(counts.desired)} ready"
+            + (f", {unreached} of them not through every router" if unreached else "")
+            + f", {floor} needed",
         ),
     ]
     if stalled:
@@ -281,6 +301,22 @@ def _condition(
 
 def _old_condition(status: Manifest, type_: str) -> dict[str, Any] | None:
     return next((c for c in status.get("conditions") or [] if c.get("type") == type_), None)
+
+
+def cut_drains(snapshot: Snapshot) -> tuple[EventRecord, ...]:
+    """What was lost is told, once for each pod: no later status shows it."""
+    return tuple(
+        EventRecord(
+            "Warning",
+            "DrainCut",
+            f"pod {drain.pod} was stopped after {drain.seconds:.0f} s with "
+            f"{'an unknown number of' if drain.in_flight is None else drain.in_flight} requests in "
+            "flight: engine.drainTimeout was over. Raise it if they should have ended",
+            once=drain.uid,
+        )
+        for drain in snapshot.drains
+        if drain.outcome == CUT
+    )
 
 
 def _events(old: Manifest, finding: Finding) -> tuple[EventRecord, ...]:

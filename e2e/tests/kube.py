@@ -3,7 +3,8 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -12,6 +13,10 @@ Manifest = dict[str, Any]
 ENGINE_IMAGE = "docker.io/sglang-operator/engine-cpu:dev"
 MODEL = "oci://docker.io/sglang-operator/tiny:dev"
 """Random weights: it starts fast and answers nonsense, which is enough to be Ready."""
+
+ENGINE = "unified"
+ROUTER = "router"
+"""Roles of pods."""
 
 CPU_ENGINE: Manifest = {
     "image": ENGINE_IMAGE,
@@ -73,10 +78,21 @@ class Namespace:
                 return dict(condition)
         return {}
 
-    def pods(self, cluster: str) -> list[Manifest]:
-        """Pods that are not on their way out."""
-        found = get("-n", self.name, "pods", "-l", f"sglang.dev/cluster={cluster}")["items"]
+    def pods(self, cluster: str, role: str = ENGINE) -> list[Manifest]:
+        """Pods of a role that are not on their way out."""
+        found = self.all_pods(cluster, role)
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def all_pods(self, cluster: str, role: str = ENGINE) -> list[Manifest]:
+        """Those on their way out too."""
+        labels = f"sglang.dev/cluster={cluster},sglang.dev/role={role}"
+        return list(get("-n", self.name, "pods", "-l", labels)["items"])
+
+    def inside(self, pod: Manifest, program: str, *arguments: str) -> None:
+        """Run it in the engine's container. It may end the container, and with it itself."""
+        name = pod["metadata"]["name"]
+        run = ("python3", "-c", program, *arguments)
+        self.kubectl("exec", name, "-c", "engine", "--", *run, check=False)
 
     def wait_ready(self, name: str, timeout_s: float = 300) -> None:
         wait_for(
@@ -97,10 +113,38 @@ class Namespace:
         return str(ready["message"])
 
     def server_info(self, cluster: str) -> Manifest:
-        """What the engine behind the cluster's Service says of itself."""
-        path = f"/api/v1/namespaces/{self.name}/services/{cluster}:http/proxy/server_info"
+        """What an engine says of itself, asked through the engines' own Service."""
+        service = f"{cluster}-engines:http"
+        path = f"/api/v1/namespaces/{self.name}/services/{service}/proxy/server_info"
         info: Manifest = json.loads(kubectl("get", "--raw", path))
         return info
+
+
+@contextmanager
+def paused(node: str) -> Iterator[None]:
+    """The node stands still, as if its power were gone, and goes on at the end."""
+    subprocess.run(["docker", "pause", node], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["docker", "unpause", node], check=True, capture_output=True)
+        kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=60s")
+
+
+def is_ready(pod: Manifest) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def in_flight(namespace: Namespace, pod: Manifest) -> float:
+    """What the engine's agent says; 0 while it does not know."""
+    path = f"/api/v1/namespaces/{namespace.name}/pods/{pod['metadata']['name']}:30001/proxy/metrics"
+    values = [
+        float(line.split()[-1])
+        for line in kubectl("get", "--raw", path).splitlines()
+        if line.startswith("sglang_agent_in_flight")
+    ]
+    return sum(values)
 
 
 def wait_for(
@@ -138,6 +182,25 @@ def on_gpu_nodes(cluster: Manifest) -> Manifest:
         }
     }
     return cluster
+
+
+def restricted_pod(name: str, container: Manifest) -> Manifest:
+    """A pod of one container that runs once, as restricted Pod Security wants it."""
+    locked = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "restartPolicy": "Never",
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 1000,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [{**container, "securityContext": locked}],
+        },
+    }
 
 
 def with_arguments(**arguments: Any) -> Manifest:

@@ -12,6 +12,7 @@ from e2e.tests.kube import (
     Manifest,
     Namespace,
     a_cluster,
+    in_flight,
     on_gpu_nodes,
     wait_for,
 )
@@ -84,7 +85,7 @@ def client(name: str, cluster: str, tokens: int) -> Manifest:
                     "name": "client",
                     "image": ENGINE_IMAGE,
                     "command": ["python3", "-c", STREAM],
-                    "args": [f"http://{cluster}:8000", str(tokens)],
+                    "args": [f"http://{cluster}-engines:8000", str(tokens)],
                     "securityContext": restricted,
                 }
             ],
@@ -106,7 +107,7 @@ def drains(namespace: Namespace) -> Iterator[Namespace]:
     namespace.kubectl("delete", "pods", "--ignore-not-found", *CLIENTS)
 
 
-CLIENTS = ("survives", "undisturbed", "cut")
+CLIENTS = ("survives", "undisturbed", "cut", "stays")
 
 
 def begun(namespace: Namespace, name: str, cluster: str, tokens: int) -> None:
@@ -157,6 +158,20 @@ def test_a_stream_outlives_the_deletion_of_its_engine(drains: Namespace) -> None
     assert "seen 3000" in said
     assert json.loads(said.rpartition("end ")[2])["type"] == "length"
     gone(drains, pod, SOON_S)
+
+
+def test_a_scale_in_takes_the_engine_without_work(drains: Namespace) -> None:
+    drains.kubectl("scale", "sglc", "patient", "--replicas=2")
+    drains.wait_ready("patient")
+    begun(drains, "stays", "patient", 5000)
+    busy = [pod for pod in drains.pods("patient") if in_flight(drains, pod)]
+
+    drains.kubectl("scale", "sglc", "patient", "--replicas=1")
+    wait_for(lambda: len(drains.pods("patient")) == 1, 60)
+
+    (left,) = drains.pods("patient")
+    assert [left["metadata"]["uid"]] == [pod["metadata"]["uid"] for pod in busy]
+    assert "seen 5000" in ended(drains, "stays", 150)
 
 
 def test_a_drain_ends_at_its_time_out(drains: Namespace) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.tests.kube import Manifest, Namespace, a_cluster, get, kubectl, wait_for
+from e2e.tests.kube import Manifest, Namespace, a_cluster, kubectl, wait_for
 
 NAME = "nodes"
 
@@ -67,12 +67,6 @@ def pods_seen(namespace: Namespace) -> Iterator[set[str]]:
             seen |= set(watch.stdout.read().split())
 
 
-def all_pods(namespace: Namespace) -> list[Manifest]:
-    """Those on their way out too."""
-    selector = f"-l=sglang.dev/cluster={NAME}"
-    return list(get("-n", namespace.name, "pods", selector)["items"])
-
-
 def test_two_replicas_land_on_two_nodes(nodes: Namespace) -> None:
     assert len({pod["spec"]["nodeName"] for pod in nodes.pods(NAME)}) == 2
 
@@ -80,8 +74,8 @@ def test_two_replicas_land_on_two_nodes(nodes: Namespace) -> None:
 def test_a_lost_node_costs_one_engine_that_starts_once_elsewhere(nodes: Namespace) -> None:
     nodes.kubectl("scale", "sglc", NAME, "--replicas=1")
     nodes.wait_ready(NAME)
-    wait_for(lambda: len(all_pods(nodes)) == 1, 120, lambda: str(all_pods(nodes)))
-    (first,) = all_pods(nodes)
+    wait_for(lambda: len(nodes.all_pods(NAME)) == 1, 120, lambda: str(nodes.all_pods(NAME)))
+    (first,) = nodes.all_pods(NAME)
     node = first["spec"]["nodeName"]
 
     with pods_seen(nodes) as seen:
@@ -89,12 +83,12 @@ def test_a_lost_node_costs_one_engine_that_starts_once_elsewhere(nodes: Namespac
             message = nodes.wait_reason(NAME, "NodeLost", NOTICED_S)
             nodes.wait_ready(NAME, REPLACED_S)
             (second,) = nodes.pods(NAME)
-        wait_for(lambda: len(all_pods(nodes)) == 1, 120, lambda: str(all_pods(nodes)))
+        wait_for(lambda: len(nodes.all_pods(NAME)) == 1, 120, lambda: str(nodes.all_pods(NAME)))
 
     assert node in message
     assert second["spec"]["nodeName"] != node
     assert seen == {first["metadata"]["uid"], second["metadata"]["uid"]}
-    (left,) = all_pods(nodes)
+    (left,) = nodes.all_pods(NAME)
     assert left["metadata"]["uid"] == second["metadata"]["uid"]
     assert left["status"]["containerStatuses"][0]["restartCount"] == 0
     assert nodes.condition(NAME, "Ready")["reason"] == "Serving"

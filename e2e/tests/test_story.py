@@ -8,6 +8,7 @@ import pytest
 
 from e2e.tests.kube import Namespace, a_cluster, get, kubectl, wait_for
 
+ENGINES = "sglang.dev/role=unified"
 NAME = "story"
 
 
@@ -110,7 +111,7 @@ def test_a_changed_field_rolls_to_a_new_revision(story: Namespace, availability:
     assert story.server_info(NAME)["radix_eviction_policy"] == "slru"
     assert set(availability) == {"True"}
     wait_for(
-        lambda: len(get("-n", story.name, "deployments")["items"]) == 1,
+        lambda: len(get("-n", story.name, "deployments", "-l", ENGINES)["items"]) == 1,
         60,
         lambda: "the old revision's Deployment is still there",
     )

@@ -1,5 +1,6 @@
 """Kubernetes events about a SGLangCluster."""
 
+import hashlib
 from datetime import UTC, datetime
 
 from sglang_controllers.manifest import Manifest
@@ -17,7 +18,7 @@ def event(cluster: Manifest, record: EventRecord, now: datetime, instance: str) 
     return {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
-        "metadata": {"generateName": f"{about['name']}-", "namespace": about["namespace"]},
+        "metadata": {**_name(about["name"], record), "namespace": about["namespace"]},
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "type": record.type,
         "reason": record.reason,
@@ -33,6 +34,14 @@ def event(cluster: Manifest, record: EventRecord, now: datetime, instance: str) 
             "uid": about["uid"],
         },
     }
+
+
+def _name(cluster: str, record: EventRecord) -> dict[str, str]:
+    """A name of its own for each event, and the same one for what is told once."""
+    if not record.once:
+        return {"generateName": f"{cluster}-"}
+    what = hashlib.sha256(f"{record.reason} {record.once}".encode()).hexdigest()[:16]
+    return {"name": f"{cluster}-{what}"}
 
 
 def shortened(message: str) -> str:

@@ -1,13 +1,14 @@
 """Carry out a plan: the only place that writes to SGLangClusters and their children."""
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
 from sglang_controllers.manifest import Manifest, ObjectKey, key_of
-from sglang_controllers.names import API_VERSION, KIND
+from sglang_controllers.names import API_VERSION, KIND, TOKEN_KEY
 from sglang_controllers.plan import Apply, Delete, EventRecord, Plan
 from sglang_controllers.snapshot import WriteError
 from sglang_operator.cache import Cache, Key, uid_of
@@ -15,7 +16,7 @@ from sglang_operator.clock import Clock
 from sglang_operator.events import event
 from sglang_operator.kube import JSON_PATCH, MERGE_PATCH, ApiError, Kube, KubeError
 from sglang_operator.managed_fields import ownership_patch
-from sglang_operator.resources import BY_KIND, CLUSTERS, EVENTS, Resource
+from sglang_operator.resources import BY_KIND, CLUSTERS, EVENTS, SECRETS, Resource
 
 log = logging.getLogger(__name__)
 
@@ -153,6 +154,8 @@ class Executor:
         manifest = _placed(manifest, key)
         name = manifest["metadata"]["name"]
         write = Write(Verb.CREATE, resource.kind, key.namespace, name)
+        if resource is SECRETS:
+            return await self._create_token(write, manifest)
         try:
             made = await self._write(write, partial(self._kube.create, resource, manifest))
         except ApiError as error:
@@ -160,6 +163,21 @@ class Executor:
                 raise _StaleError from error
             return _recorded(write, error)
         self._cache.put(made, key)
+        await self._around.after_write(write)
+        return None
+
+    async def _create_token(self, write: Write, manifest: Manifest) -> WriteError | None:
+        """A Secret with a token that is in no memory but the API server's.
+
+        One that is there already is as good: we could not even see whose it is.
+        """
+        filled = {**manifest, "stringData": {TOKEN_KEY: secrets.token_urlsafe(32)}}
+        try:
+            await self._write(write, partial(self._kube.create, SECRETS, filled))
+        except ApiError as error:
+            if error.reason == "AlreadyExists":
+                return None
+            return _recorded(write, error)
         await self._around.after_write(write)
         return None
 
@@ -279,7 +297,9 @@ class Executor:
             try:
                 await self._write(write, partial(self._kube.create, EVENTS, told))
             except KubeError as error:
-                log.warning("event not written: %s", error, extra=extra)
+                known = isinstance(error, ApiError) and error.reason == "AlreadyExists"
+                if not (known and record.once):  # told already
+                    log.warning("event not written: %s", error, extra=extra)
                 continue
             await self._around.after_write(write)
 

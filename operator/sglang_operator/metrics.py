@@ -8,20 +8,28 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from sglang_controllers.manifest import Manifest
-from sglang_operator.cache import Cache
+from sglang_controllers.reports import Drain
+from sglang_operator.cache import Cache, Key, key_of
+from sglang_operator.drains import Drains
 from sglang_operator.execute import Write
+from sglang_operator.fleet import Fleet
+from sglang_operator.polls import Reports
 
 PHASES = ("Ready", "Reconciling", "Stalled", "Unknown")
 
 
 class Metrics:
-    """`queue_depth` and `watch_ages` are read when somebody scrapes."""
+    """`queue_depth`, `watch_ages` and `reports` are read when somebody scrapes.
+
+    `reports` None: pods are not asked, and there is nothing to say of what they know.
+    """
 
     def __init__(
         self,
         cache: Cache,
         queue_depth: Callable[[], int],
         watch_ages: Callable[[], Mapping[tuple[str, str], float]],
+        reports: Callable[[Key], Reports] | None = None,
     ) -> None:
         self.registry = CollectorRegistry()
         self._reconciles = Histogram(
@@ -54,12 +62,23 @@ class Metrics:
         build = Info("sglang_operator_build", "What runs here.", registry=self.registry)
         build.info({"version": version("sglang-operator"), "kopf": version("kopf")})
         self.registry.register(_Live(cache, queue_depth, watch_ages))
+        self._drains = Drains()
+        self._fleet = Fleet(cache, reports)
+        self.registry.register(self._fleet)
 
     def reconciled(self, outcome: str, seconds: float) -> None:
         self._reconciles.labels(outcome).observe(seconds)
 
     def wrote(self, write: Write, outcome: str) -> None:
         self._writes.labels(write.verb, write.kind, outcome).inc()
+
+    def saw_pod(self, pod: Manifest) -> Drain | None:
+        """There was an event of a pod. The drain that it tells of, if this is news of one."""
+        key = key_of(pod)
+        drain = self._drains.news(pod) if key else None
+        if key and drain:
+            self._fleet.drained(key, drain.outcome)
+        return drain
 
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""

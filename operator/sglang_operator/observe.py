@@ -7,12 +7,15 @@ from datetime import datetime, timedelta
 
 from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey
-from sglang_controllers.pods import is_over
+from sglang_controllers.pods import is_over, is_ready
+from sglang_controllers.reports import Drain
 from sglang_controllers.snapshot import Snapshot, WriteError
 from sglang_operator.cache import Cache, Key, uid_of
 from sglang_operator.clock import Clock
 from sglang_operator.kube import Kube, KubeError
+from sglang_operator.polls import Polls
 from sglang_operator.resources import CORE_EVENTS
+from sglang_operator.targets import is_router
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +27,9 @@ PODS_ASKED = 8
 
 FRESH_S = 5.0
 """For this long the events of a pod are not asked for again."""
+
+CUTS_KEPT = 100
+"""Per cluster, of drains that nobody was told of yet."""
 
 _KEPT = (
     "type",
@@ -50,22 +56,30 @@ class _Asked:
 class Observer:
     """Remembers the events of unready pods for a few seconds; all else comes from the cache."""
 
-    def __init__(self, kube: Kube, cache: Cache, clock: Clock, images: Images) -> None:
+    def __init__(
+        self, kube: Kube, cache: Cache, clock: Clock, polls: Polls, images: Images
+    ) -> None:
         self._kube = kube
         self._cache = cache
         self._clock = clock
+        self._polls = polls
         self._images = images
+        self._cuts: dict[Key, list[Drain]] = {}
         self._asked: dict[Key, dict[str, _Asked]] = {}
 
     async def observe(self, key: Key, errors: Mapping[ObjectKey, WriteError]) -> Snapshot | None:
         """The cluster as known now; None: there is no such cluster."""
         if self._cache.entry(key).cluster is None:
             self._asked.pop(key, None)
+            self._cuts.pop(key, None)
             return None
+        if self._strangers(key):
+            await self._polls.ask(key)
         events = await self._events(key)
         entry = self._cache.entry(key)  # asking took time
         if entry.cluster is None:
             return None
+        reports = self._polls.reports(key)
         return Snapshot(
             cluster=entry.cluster,
             now=self._clock.now(),
@@ -73,8 +87,34 @@ class Observer:
             pods=tuple(pod for _, pod in sorted(entry.pods.items())),
             events=events,
             errors=dict(errors),
+            engine_reports=reports.engines,
+            router_reports=reports.routers,
+            drains=tuple(self._cuts.get(key, ())),
             images=self._images,
         )
+
+    def cut(self, key: Key, drain: Drain) -> None:
+        """The drain of a pod has cut requests, which the next plans have to know."""
+        self._cuts.setdefault(key, []).append(drain)
+        del self._cuts[key][:-CUTS_KEPT]
+
+    def told(self, key: Key, drains: tuple[Drain, ...]) -> None:
+        """Plans need not know of these any more."""
+        left = [drain for drain in self._cuts.get(key, ()) if drain not in drains]
+        if left:
+            self._cuts[key] = left
+        else:
+            self._cuts.pop(key, None)
+
+    async def ask(self, key: Key) -> None:
+        """Have all pods of a cluster asked anew, for about a second at most."""
+        await self._polls.ask(key)
+
+    def _strangers(self, key: Key) -> bool:
+        """Whether a router that is ready was never asked, as after our own start."""
+        known = self._polls.reports(key).routers
+        pods = self._cache.entry(key).pods.values()
+        return any(is_router(p) and is_ready(p) and uid_of(p) not in known for p in pods)
 
     async def _events(self, key: Key) -> dict[str, tuple[Manifest, ...]]:
         """Events of faults by the uid of their pod, of pods that should be ready and are not."""

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sglang_controllers.images import Images
 from sglang_operator.settings import Settings, own_namespace
 
 PREFIX = "SGLANG_OPERATOR_"
@@ -63,7 +64,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         resync_s=options.resync,
         log_format=options.log_format,
         log_level=options.log_level,
-        agent_image=options.agent_image,
+        images=Images(agent=options.agent_image, router=options.router_image),
     )
 
 
@@ -129,9 +130,15 @@ def _add_work(run: argparse.ArgumentParser, environment: Environment) -> None:
 def _add_images(run: argparse.ArgumentParser, environment: Environment) -> None:
     run.add_argument(
         "--agent-image",
-        default=environment.get("AGENT_IMAGE", DEFAULTS.agent_image),
+        default=environment.get("AGENT_IMAGE", DEFAULTS.images.agent),
         metavar="IMAGE",
         help="what runs beside each engine; running engines keep theirs (default: %(default)s)",
+    )
+    run.add_argument(
+        "--router-image",
+        default=environment.get("ROUTER_IMAGE", DEFAULTS.images.router),
+        metavar="IMAGE",
+        help="what runs before the engines; running routers keep theirs (default: %(default)s)",
     )
 
 

@@ -73,6 +73,10 @@ class Reconciler:
         plan = self._plan(snapshot)
         outcome = await self._executor.carry_out(key, snapshot.cluster, plan)
         self._remember(key, plan, outcome)
+        if outcome.failure is None and not outcome.stale:
+            self._observer.told(key, snapshot.drains)
+        if plan.ask:
+            await self._observer.ask(key)
         if plan.again_after_s is not None:
             self._queue.add_after(key, plan.again_after_s)
         return self._look_again(key, outcome)

@@ -39,9 +39,13 @@ CHILDREN = (
     Resource("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets"),
     Resource("ServiceAccount", "", "v1", "serviceaccounts"),
     Resource("ConfigMap", "", "v1", "configmaps"),
+    Resource("Role", "rbac.authorization.k8s.io", "v1", "roles"),
+    Resource("RoleBinding", "rbac.authorization.k8s.io", "v1", "rolebindings"),
 )
+SECRETS = Resource("Secret", "", "v1", "secrets")
+"""Written, and neither read nor watched."""
 WATCHED = (CLUSTERS, *CHILDREN, PODS)
-BY_KIND = {resource.kind: resource for resource in WATCHED}
+BY_KIND = {resource.kind: resource for resource in (*WATCHED, SECRETS)}
 
 LEASES = Resource("Lease", "coordination.k8s.io", "v1", "leases")
 CORE_EVENTS = Resource("Event", "", "v1", "events")

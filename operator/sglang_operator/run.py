@@ -6,11 +6,11 @@ import random
 import signal
 from contextlib import suppress
 
-from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.planner import plan as default_plan
+from sglang_controllers.reports import CUT
 from sglang_operator.audit import Audit
-from sglang_operator.cache import Cache, Key, version_of
+from sglang_operator.cache import Cache, Key, key_of, version_of
 from sglang_operator.clock import Clock
 from sglang_operator.execute import AfterWrite, Around, Executor, no_hook
 from sglang_operator.health import HealthServer
@@ -18,8 +18,10 @@ from sglang_operator.kube import Kube, load_configuration
 from sglang_operator.leader import KubeLease, Leader
 from sglang_operator.metrics import Metrics
 from sglang_operator.observe import Observer
+from sglang_operator.polls import Polls
 from sglang_operator.queue import QueueClosedError, WorkQueue
 from sglang_operator.reconcile import Planner, Reconciler
+from sglang_operator.resources import PODS
 from sglang_operator.settings import Settings
 from sglang_operator.watch import Watches
 
@@ -96,7 +98,10 @@ class Operator:
         settings = self.settings
         self.cache = Cache()
         self._audit = Audit(kube, self.cache, settings, self._clock, self._enqueue)
-        self.metrics = Metrics(self.cache, lambda: len(self.queue), self._audit.ages)
+        self.polls = Polls(self.cache, self._clock, self._enqueue)
+        self.metrics = Metrics(
+            self.cache, lambda: len(self.queue), self._audit.ages, self.polls.reports
+        )
         self.queue: WorkQueue[Key] = WorkQueue(
             self._clock.monotonic, random.random, waited=self.metrics.queue_wait.observe
         )
@@ -113,8 +118,10 @@ class Operator:
             self._clock,
             settings.identity,
         )
-        observer = Observer(kube, self.cache, self._clock, Images(self.settings.agent_image))
-        self._reconciler = Reconciler(self.queue, observer, self._plan, executor, self.metrics)
+        self._observer = Observer(kube, self.cache, self._clock, self.polls, settings.images)
+        self._reconciler = Reconciler(
+            self.queue, self._observer, self._plan, executor, self.metrics
+        )
         self._watches = Watches(
             kube,
             settings.namespaces,
@@ -131,6 +138,7 @@ class Operator:
         parts = {
             asyncio.create_task(self._watches.run(), name="watches"),
             asyncio.create_task(self._audit.run(), name="audit"),
+            asyncio.create_task(self.polls.run(), name="polls"),
         }
         if self.settings.leader_election:
             parts.add(asyncio.create_task(self._leader.run(), name="leader election"))
@@ -202,7 +210,16 @@ class Operator:
     def _seen(self, item: Manifest, gone: bool) -> None:
         self._audit.delivered(item)
         changed = self.cache.remove(item, version_of(item)) if gone else self.cache.put(item)
+        if item["kind"] == PODS.kind:
+            self._saw_pod(item)
         for key in changed:
+            self._enqueue(key)
+
+    def _saw_pod(self, pod: Manifest) -> None:
+        self.polls.seen(pod)
+        drain, key = self.metrics.saw_pod(pod), key_of(pod)
+        if drain and key and drain.outcome == CUT:
+            self._observer.cut(key, drain)
             self._enqueue(key)
 
     def _unhealthy(self) -> list[str]:

@@ -42,7 +42,7 @@ class Settings:
     log_format: str = "json"
     log_level: str = "info"
     kubeconfig: Path | None = None
-    agent_image: str = Images().agent
+    images: Images = field(default_factory=Images)
 
     @property
     def scopes(self) -> tuple[str | None, ...]:

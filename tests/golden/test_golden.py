@@ -11,6 +11,7 @@ import yaml
 from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
+from sglang_controllers.reports import EngineReport, RouterReport
 from sglang_controllers.snapshot import Snapshot, WriteError
 
 HERE = Path(__file__).parent
@@ -27,13 +28,22 @@ def the_snapshot(folder: Path) -> Snapshot:
         ObjectKey(item["kind"], item["name"]): WriteError(**item["error"])
         for item in raw.get("errors", [])
     }
+    now = datetime.fromisoformat(raw.get("now", "2026-11-29T12:00:00Z"))
     return Snapshot(
         cluster=raw["cluster"],
-        now=datetime.fromisoformat(raw.get("now", "2026-11-29T12:00:00Z")),
+        now=now,
         children=children,
         pods=tuple(raw.get("pods", [])),
         events={uid: tuple(events) for uid, events in raw.get("events", {}).items()},
         errors=errors,
+        engine_reports={
+            uid: EngineReport(now, in_flight, has_token=True)
+            for uid, in_flight in raw.get("agents", {}).items()
+        },
+        router_reports={
+            uid: RouterReport(now, frozenset(workers))
+            for uid, workers in raw.get("routers", {}).items()
+        },
     )
 
 

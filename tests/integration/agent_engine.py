@@ -198,6 +198,8 @@ class Agent:
         self.socket = folder / "agent.sock"
         self.token_file = folder / "token"
         self.token_file.write_text(TOKEN)
+        self.termination_log = folder / "termination-log"
+        self.termination_log.touch()
         self._engine_url = engine_url
         self._reaction_s, self._timeout_s = reaction_s, timeout_s
         self.process: asyncio.subprocess.Process | None = None
@@ -210,6 +212,7 @@ class Agent:
             "SGLANG_AGENT_TOKEN_FILE": str(self.token_file),
             "SGLANG_AGENT_DRAIN_TIMEOUT_S": str(self._timeout_s),
             "SGLANG_AGENT_REACTION_S": str(self._reaction_s),
+            "SGLANG_AGENT_TERMINATION_LOG": str(self.termination_log),
         }
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,

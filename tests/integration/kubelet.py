@@ -13,6 +13,7 @@ from sglang_controllers.names import CLUSTER_LABEL
 from sglang_controllers.pods import is_ready
 from sglang_operator.kube import MERGE_PATCH, ApiError, Kube, KubeError, load_configuration
 from sglang_operator.resources import LEASES, PODS, Resource
+from tests.integration.pod_answers import PodAnswers
 
 NODE = "test-node"
 NODES = Resource("Node", "", "v1", "nodes")
@@ -33,7 +34,8 @@ def by_image(**fates: str) -> Fate:
 
     def decide(pod: Manifest) -> str:
         images = [c["image"] for c in pod["spec"]["containers"] if c["name"] == "engine"]
-        return next((fate for word, fate in fates.items() if word in images[0]), "ready")
+        image = images[0] if images else ""  # a router has no engine
+        return next((fate for word, fate in fates.items() if word in image), "ready")
 
     return decide
 
@@ -45,6 +47,7 @@ class FakeKubelet:
         self._kubeconfig = kubeconfig
         self._fates: dict[str, Fate] = {}
         self._met: dict[str, str] = {}
+        self._address = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
@@ -60,7 +63,9 @@ class FakeKubelet:
         self._fates[namespace] = always(fate) if isinstance(fate, str) else fate
 
     async def _run(self) -> None:
-        async with Kube(await load_configuration(self._kubeconfig)) as kube:
+        configuration = await load_configuration(self._kubeconfig)
+        async with Kube(configuration) as kube, PodAnswers() as answers:
+            self._address = answers.address
             await self._register(kube)
             beating = asyncio.create_task(self._live(kube))
             while not self._ended.is_set():
@@ -112,11 +117,11 @@ class FakeKubelet:
             lost = decided == "ready" and not is_ready(pod)
             if self._met.get(uid) != decided or lost:
                 with suppress(ApiError):  # gone or changed meanwhile: the next round sees
-                    await _meet(kube, pod, decided)
+                    await _meet(kube, pod, decided, self._address)
                     self._met[uid] = decided
 
 
-async def _meet(kube: Kube, pod: Manifest, fate: str) -> None:
+async def _meet(kube: Kube, pod: Manifest, fate: str, address: str) -> None:
     """Bring one pod a step nearer to its fate."""
     metadata, spec = pod["metadata"], pod["spec"]
     path = PODS.path(metadata["namespace"], metadata["name"])
@@ -133,7 +138,8 @@ async def _meet(kube: Kube, pod: Manifest, fate: str) -> None:
         about = {"name": metadata["name"], "namespace": metadata["namespace"]}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": about, "target": target}
         await kube.request("POST", f"{path}/binding", body=binding)
-    await _set_status(kube, pod, _status(pod, fate))
+    where = {"podIP": address, "podIPs": [{"ip": address}]}
+    await _set_status(kube, pod, _status(pod, fate) | where)
 
 
 async def _set_status(kube: Kube, pod: Manifest, status: Manifest) -> None:

@@ -1,6 +1,7 @@
 """The agent, its drain and the preStop beside a real SGLang engine."""
 
 import asyncio
+import json
 import signal
 import stat
 import time
@@ -126,6 +127,8 @@ async def test_at_the_time_out_what_is_in_flight_is_cut_and_counted(
     assert 2 <= took_s < 2 + ENDS_S
     assert await agent.metric('sglang_agent_drains_total{outcome="cut"}') == 1
     assert await agent.metric("sglang_agent_requests_cut_total") == 2
+    drain_told = json.loads(agent.termination_log.read_text())["drain"]
+    assert (drain_told["outcome"], drain_told["in_flight"]) == ("cut", 2)
 
 
 async def test_a_second_request_joins_and_a_caller_may_leave(agent: Agent) -> None:
@@ -220,7 +223,9 @@ async def test_the_state_is_for_who_has_the_token(agent: Agent) -> None:
     assert (await agent.get("/v1/status"))[0] == 401
     assert (await agent.get("/v1/status", "other"))[0] == 401
     assert (await agent.get("/v1/status", TOKEN))[0] == 200
+    assert await agent.metric("sglang_agent_token_present") == 1
     agent.token_file.unlink()
+    assert await agent.metric("sglang_agent_token_present") == 0
     assert (await agent.get("/v1/status", TOKEN))[0] == 503
     assert TOKEN not in await agent.end()
 

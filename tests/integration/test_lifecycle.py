@@ -153,7 +153,8 @@ async def test_events_tell_transitions_once(world: World) -> None:
         listing = await world.kube.request("GET", f"/api/v1/namespaces/{world.namespace}/events")
 
     reasons = [e["reason"] for e in _about(listing, cluster)]
-    assert sorted(reasons) == ["Serving", "Starting"]
+    # Whether the operator looks between engines' and routers' getting ready is chance.
+    assert sorted(reasons) in (["Serving", "Starting"], ["RouterNotReady", "Serving", "Starting"])
 
 
 def _about(listing: Manifest, cluster: Manifest) -> list[Manifest]:

@@ -1,5 +1,6 @@
 """Server-side apply shares objects with others: their fields stay, contested ones become ours."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,4 +174,4 @@ def _with_service(answer: Plan, snapshot: Snapshot, spec: Manifest) -> Plan:
 
     create = tuple(more(manifest) for manifest in answer.create)
     kept = tuple(a for a in answer.apply if a.manifest["kind"] != "Service")
-    return Plan(create, kept, answer.delete, answer.status, answer.events, answer.again_after_s)
+    return replace(answer, create=create, apply=kept)

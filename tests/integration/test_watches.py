@@ -102,7 +102,9 @@ async def test_the_metrics_tell_what_happened(world: World) -> None:
         await world.until_serving()
         _, text = await answer(operator, "metrics")
 
-    created = 'sglang_operator_writes_total{kind="Deployment",outcome="ok",verb="create"} 1.0'
+    created = (
+        'sglang_operator_writes_total{kind="PodDisruptionBudget",outcome="ok",verb="create"} 2.0'
+    )
     assert created in text
     assert 'sglang_operator_clusters{phase="Ready"} 1.0' in text
     assert "sglang_operator_leading 1.0" in text

@@ -1,6 +1,7 @@
 """A namespace of its own on a real API server, and an operator that serves it."""
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -14,8 +15,11 @@ from sglang_controllers.names import (
     CLUSTER_LABEL,
     KIND,
     MANIFEST_HASH_ANNOTATION,
+    ROLE_LABEL,
+    ROUTER_ROLE,
 )
 from sglang_controllers.planner import plan
+from sglang_controllers.pods import role_of
 from sglang_operator.execute import AfterWrite, Write
 from sglang_operator.kube import MERGE_PATCH, ApiError, Kube
 from sglang_operator.reconcile import Planner
@@ -87,8 +91,10 @@ class World:
         """Ready, and nothing of older revisions left."""
 
         async def serving() -> bool:
-            return (await self.ready(name)).get("status") == "True" and (
-                len(await self.deployments(name)) == 1
+            return (
+                (await self.ready(name)).get("status") == "True"
+                and len(await self.deployments(name)) == 1
+                and len(await self.deployments(name, ROUTER_ROLE)) <= 1
             )
 
         await self.until(serving, f"{name} serves")
@@ -115,11 +121,14 @@ class World:
             found += listing.items
         return sorted(found, key=lambda item: (item["kind"], item["metadata"]["name"]))
 
-    async def deployments(self, name: str | None = None) -> list[Manifest]:
-        return [item for item in await self.children(name) if item["kind"] == "Deployment"]
+    async def deployments(self, name: str | None = None, role: str = "unified") -> list[Manifest]:
+        """Of the engines, or of another role."""
+        found = [item for item in await self.children(name) if item["kind"] == "Deployment"]
+        return [item for item in found if role_of(item) == role]
 
-    async def pods(self) -> list[Manifest]:
-        selectors = {"labelSelector": CLUSTER_LABEL}
+    async def pods(self, role: str = "unified") -> list[Manifest]:
+        """The engines', or those of another role."""
+        selectors = {"labelSelector": f"{CLUSTER_LABEL},{ROLE_LABEL}={role}"}
         return list((await self.kube.list_all(PODS, self.namespace, selectors=selectors)).items)
 
     async def state(self, name: str = "chat") -> dict[str, Manifest]:
@@ -128,7 +137,10 @@ class World:
         parts = {
             f"{i['kind']}/{i['metadata']['name']}": _lasting(i) for i in await self.children(name)
         }
-        return {**parts, KIND: _lasting_status(live)} if live else parts
+        whole = {**parts, KIND: _lasting_status(live)} if live else parts
+        # Routers are told where to look for engines.
+        anywhere: dict[str, Manifest] = json.loads(json.dumps(whole).replace(self.namespace, "NS"))
+        return anywhere
 
     async def versions(self) -> dict[str, str]:
         """Resource versions of everything the operator could write to."""

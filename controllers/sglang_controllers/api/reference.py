@@ -50,7 +50,13 @@ ENGINE_TESTED = frozenset(
 )
 """Fields that the end-to-end tests start an engine with, and read back from it."""
 
-AS_IN_KUBERNETES = ("engine.resources", "engine.env", "podTemplate")
+AS_IN_KUBERNETES = (
+    "engine.resources",
+    "engine.env",
+    "podTemplate",
+    "router.resources",
+    "router.podTemplate",
+)
 """Pieces of Kubernetes' own API: its reference says what is in them."""
 
 OPEN_LISTS = (
@@ -118,7 +124,8 @@ class Row:
 def settings_reference() -> str:
     """The page as it is in the repository."""
     properties: dict[str, Schema] = structural_schema(ClusterSpec)["properties"]
-    sections = {name: [name] for name in ("model", "engine", "cache", "scheduling", "speculative")}
+    own = ("model", "engine", "cache", "scheduling", "speculative", "router")
+    sections = {name: [name] for name in own}
     sections = {"general": [name for name in properties if name not in sections]} | sections
     parts = [HEAD]
     for title, fields in sections.items():

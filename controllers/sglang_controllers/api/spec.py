@@ -10,6 +10,7 @@ from sglang_controllers.api.files import ModelFiles
 from sglang_controllers.api.kubernetes import PodTemplate
 from sglang_controllers.api.model import Model, ShapedBy
 from sglang_controllers.api.operation import Disruption, Rollout, Service
+from sglang_controllers.api.router import Router
 from sglang_controllers.api.scheduling import Scheduling
 from sglang_controllers.api.speculative import Speculative
 
@@ -44,8 +45,12 @@ class ClusterSpec(Model):
     speculative: Speculative = Field(default_factory=Speculative)
     """Speculative decoding: several tokens drafted cheaply and verified in one step."""
 
+    router: Router = Field(default_factory=Router)
+    """SGLang's Model Gateway, which spreads requests over the engines. A change restarts routers
+    only."""
+
     service: Service = Field(default_factory=Service)
-    """The Service by which clients reach the engines, named like the cluster, port 8000."""
+    """The Service by which clients reach the cluster, named like it, port 8000."""
 
     rollout: Rollout = Field(default_factory=Rollout)
     """How a change that needs new pods replaces the old ones."""

@@ -6,6 +6,7 @@ from sglang_controllers import names
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
 from sglang_controllers.manifest import Manifest
+from sglang_controllers.resources.subject import Subject
 
 DRAIN_SCRIPT = files("sglang_controllers").joinpath("scripts/drain.py").read_text()
 
@@ -20,8 +21,17 @@ REACTION_S = 5
 EXIT_S = 30
 """SGLang ends itself within seconds when nothing runs any more."""
 
-VOLUME: Manifest = {"name": "agent", "emptyDir": {"sizeLimit": "1Mi"}}
 MOUNT: Manifest = {"name": "agent", "mountPath": names.AGENT_MOUNT}
+TOKEN_VOLUME = "agent-token"  # noqa: S105  a name
+
+
+def agent_volumes(subject: Subject) -> list[Manifest]:
+    # Optional: an engine must not wait for what only readers of its agent need.
+    token = {"secretName": subject.token_secret, "optional": True}
+    return [
+        {"name": "agent", "emptyDir": {"sizeLimit": "1Mi"}},
+        {"name": TOKEN_VOLUME, "secret": token},
+    ]
 
 
 def agent_container(spec: ClusterSpec, image: str, security: Manifest) -> Manifest:
@@ -34,6 +44,7 @@ def agent_container(spec: ClusterSpec, image: str, security: Manifest) -> Manife
             {"name": "SGLANG_AGENT_ENGINE_URL", "value": ENGINE_URL},
             {"name": "SGLANG_AGENT_PORT", "value": str(names.AGENT_PORT)},
             {"name": "SGLANG_AGENT_SOCKET", "value": SOCKET},
+            {"name": "SGLANG_AGENT_TOKEN_FILE", "value": f"{names.TOKEN_MOUNT}/{names.TOKEN_KEY}"},
             {"name": "SGLANG_AGENT_REACTION_S", "value": str(REACTION_S)},
             {"name": "SGLANG_AGENT_DRAIN_TIMEOUT_S", "value": str(drain_timeout_s(spec))},
         ],
@@ -55,7 +66,10 @@ def agent_container(spec: ClusterSpec, image: str, security: Manifest) -> Manife
         },
         "securityContext": security,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [MOUNT],
+        "volumeMounts": [
+            MOUNT,
+            {"name": TOKEN_VOLUME, "mountPath": names.TOKEN_MOUNT, "readOnly": True},
+        ],
     }
 
 

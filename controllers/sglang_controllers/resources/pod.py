@@ -15,8 +15,8 @@ from sglang_controllers.parallelism import devices
 from sglang_controllers.podtemplate import merged_template
 from sglang_controllers.resources.agent import (
     MOUNT,
-    VOLUME,
     agent_container,
+    agent_volumes,
     grace_period_s,
     pre_stop,
 )
@@ -83,7 +83,7 @@ def pod_template(subject: Subject, spec: ClusterSpec, revision: str, images: Ima
                 agent_container(spec, images.agent, engine["securityContext"]),
             ],
             "containers": [engine],
-            "volumes": _volumes(spec),
+            "volumes": _volumes(subject, spec),
         },
     }
     return merged_template(base, spec.pod_template)
@@ -176,12 +176,12 @@ def _environment(spec: ClusterSpec) -> list[Manifest]:
     ]
 
 
-def _volumes(spec: ClusterSpec) -> list[Manifest]:
+def _volumes(subject: Subject, spec: ClusterSpec) -> list[Manifest]:
     size = spec.engine.shared_memory or DEFAULT_SHARED_MEMORY
     return [
         {"name": "cache", "emptyDir": {}},
         {"name": "tmp", "emptyDir": {}},
-        VOLUME,
+        *agent_volumes(subject),
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
         *(volume for files in all_files(spec) for volume in _volume(files)),
         *([cache_volume(spec.model.cache)] if downloads(spec) else []),

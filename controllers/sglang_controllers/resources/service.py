@@ -5,19 +5,28 @@ from sglang_controllers.resources.metadata import metadata, selector, stamped
 from sglang_controllers.resources.subject import Subject
 
 
-def service(subject: Subject, wanted: Service) -> Manifest:
-    """The cluster's one address: ready engines of every revision."""
+def service(subject: Subject, wanted: Service, behind: Subject) -> Manifest:
+    """The cluster's one address. `behind` it are its routers, or its engines of every revision."""
     meta = metadata(subject, subject.name)
     if wanted.annotations:
         meta["annotations"] = dict(wanted.annotations)
+    return _service(meta, wanted.type or ServiceType.CLUSTER_IP, behind)
+
+
+def engines_service(subject: Subject) -> Manifest:
+    """The engines' own address, whether there are routers or not."""
+    return _service(metadata(subject, subject.engines_service), ServiceType.CLUSTER_IP, subject)
+
+
+def _service(meta: Manifest, type_: ServiceType, behind: Subject) -> Manifest:
     return stamped(
         {
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": meta,
             "spec": {
-                "type": str(wanted.type or ServiceType.CLUSTER_IP),
-                "selector": selector(subject),
+                "type": str(type_),
+                "selector": selector(behind),
                 "ports": [
                     {
                         "name": names.ENGINE_PORT_NAME,

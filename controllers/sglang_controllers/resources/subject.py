@@ -1,6 +1,9 @@
 """The cluster that objects are built for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
+
+from sglang_controllers.names import ROUTER_ROLE
 
 UNIFIED = "unified"
 """The role whose engines do both prefill and decode."""
@@ -14,6 +17,19 @@ class Subject:
     name: str
     uid: str
     role: str = UNIFIED
+
+    @property
+    def router(self) -> Self:
+        """The routers of the same cluster."""
+        return replace(self, role=ROUTER_ROLE)
+
+    @property
+    def engines_service(self) -> str:
+        return f"{self.name}-engines"
+
+    @property
+    def token_secret(self) -> str:
+        return f"{self.name}-agent"
 
     @property
     def role_name(self) -> str:

@@ -38,14 +38,23 @@ class Report:
 
 
 class Agent:
-    """`now` is a clock that never goes back. Everything runs in one event loop."""
+    """`now` is a clock that never goes back. Everything runs in one event loop.
 
-    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
+    `drained` is told each end of a drain.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        now: Callable[[], float],
+        drained: Callable[[Report], None] = lambda _: None,
+    ) -> None:
         self.metrics = Metrics(self.figures)
         self.hurry = asyncio.Event()
         """Set when a drain begins: the next look is due now."""
         self._limits = limits
         self._now = now
+        self._drained = drained
         self._state: State = Serving()
         self._sighting = Sighting()
         self._not_ready: str = NOT_ASKED
@@ -185,6 +194,7 @@ class Agent:
         )
         cut = (report.in_flight or 0) if report.outcome is Outcome.CUT else 0
         self.metrics.drained(report.outcome, report.seconds, cut)
+        self._drained(report)
         if self._deadline:
             self._deadline.cancel()
         if self._ended:

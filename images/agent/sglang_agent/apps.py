@@ -41,6 +41,7 @@ def public_app(agent: Agent, settings: Settings) -> web.Application:
                     headers={"WWW-Authenticate": "Bearer"},
                 )
 
+    agent.metrics.token_present.set_function(lambda: bool(bearer.token_in(settings.token_file)))
     app = web.Application()
     app.router.add_get("/livez", livez, allow_head=False)
     app.router.add_get("/readyz", readyz, allow_head=False)

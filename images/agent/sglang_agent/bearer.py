@@ -12,12 +12,16 @@ class Answer(Enum):
     """There is none to compare with, so nobody is let in."""
 
 
-def checked(token_file: Path, authorization: str | None) -> Answer:
-    """Read anew each time: Kubernetes changes the file when the Secret changes."""
+def token_in(token_file: Path) -> bytes:
+    """Read anew each time: Kubernetes changes the file when the Secret changes. Empty: none."""
     try:
-        token = token_file.read_bytes().strip()
+        return token_file.read_bytes().strip()
     except OSError:
-        token = b""
+        return b""
+
+
+def checked(token_file: Path, authorization: str | None) -> Answer:
+    token = token_in(token_file)
     if not token:
         return Answer.NO_TOKEN
     scheme, _, given = (authorization or "").partition(" ")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -44,6 +44,11 @@ class Metrics:
         self.incarnation_changes = Counter(
             "sglang_agent_incarnation_changes",
             "Times that another engine process took over.",
+            registry=self._registry,
+        )
+        self.token_present = Gauge(
+            "sglang_agent_token_present",
+            "1 where there is a token to compare with, so that the state can be asked for.",
             registry=self._registry,
         )
         build = Info("sglang_agent_build", "What runs here.", registry=self._registry)

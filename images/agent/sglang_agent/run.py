@@ -15,6 +15,7 @@ from sglang_agent.apps import public_app, socket_app
 from sglang_agent.drain import Limits
 from sglang_agent.engine import Engine
 from sglang_agent.settings import Settings
+from sglang_agent.termination_log import TerminationLog
 from sglang_agent.watch import ProcessWatch, watch_load, watch_readiness
 
 LOG = logging.getLogger("sglang_agent")
@@ -31,7 +32,8 @@ async def run(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    agent = Agent(Limits(settings.reaction_s, settings.drain_timeout_s), time.monotonic)
+    limits = Limits(settings.reaction_s, settings.drain_timeout_s)
+    agent = Agent(limits, time.monotonic, TerminationLog(settings.termination_log).drained)
     processes = ProcessWatch(agent, settings.engine_port)
     # Before a drain can be asked for: it holds for the engine that is there.
     processes.look()

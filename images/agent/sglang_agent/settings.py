@@ -12,6 +12,7 @@ DEFAULTS = {
     "SGLANG_AGENT_TOKEN_FILE": "/run/secrets/sglang-agent/token",
     "SGLANG_AGENT_DRAIN_TIMEOUT_S": "120",
     "SGLANG_AGENT_REACTION_S": "5",
+    "SGLANG_AGENT_TERMINATION_LOG": "/dev/termination-log",
 }
 
 MAX_SOCKET_PATH = 107
@@ -30,6 +31,7 @@ class Settings:
     token_file: Path
     drain_timeout_s: float
     reaction_s: float
+    termination_log: Path
 
     @property
     def engine_port(self) -> int:
@@ -51,6 +53,9 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
             "SGLANG_AGENT_DRAIN_TIMEOUT_S", value("SGLANG_AGENT_DRAIN_TIMEOUT_S")
         ),
         reaction_s=_seconds("SGLANG_AGENT_REACTION_S", value("SGLANG_AGENT_REACTION_S")),
+        termination_log=_path(
+            "SGLANG_AGENT_TERMINATION_LOG", value("SGLANG_AGENT_TERMINATION_LOG")
+        ),
     )
 
 

@@ -126,6 +126,14 @@ async def test_every_answer_is_as_the_file_says(site: Site) -> None:
     assert site.seen == DOCUMENTED
 
 
+async def test_metrics_say_at_each_scrape_whether_there_is_a_token(site: Site) -> None:
+    assert "sglang_agent_token_present 0.0" in await site.ask("get", "/metrics")
+    site.token_file.write_text("sesame")
+    assert "sglang_agent_token_present 1.0" in await site.ask("get", "/metrics")
+    site.token_file.write_text("\n")
+    assert "sglang_agent_token_present 0.0" in await site.ask("get", "/metrics")
+
+
 async def test_a_drain_of_an_engine_that_is_replaced_answers_so(site: Site) -> None:
     site.agent.saw_process("first")
     drain = asyncio.create_task(site.ask("post", "/v1/drain"))

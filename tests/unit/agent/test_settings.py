@@ -14,6 +14,7 @@ def test_everything_has_a_default() -> None:
         token_file=Path("/run/secrets/sglang-agent/token"),
         drain_timeout_s=120,
         reaction_s=5,
+        termination_log=Path("/dev/termination-log"),
     )
 
 
@@ -26,11 +27,12 @@ def test_every_variable_is_read() -> None:
             "SGLANG_AGENT_TOKEN_FILE": "/a/token",
             "SGLANG_AGENT_DRAIN_TIMEOUT_S": "0",
             "SGLANG_AGENT_REACTION_S": "2.5",
+            "SGLANG_AGENT_TERMINATION_LOG": "/a/log",
         }
     )
 
     assert settings == Settings(
-        "http://[::1]:8001", 9000, Path("/a/socket"), Path("/a/token"), 0, 2.5
+        "http://[::1]:8001", 9000, Path("/a/socket"), Path("/a/token"), 0, 2.5, Path("/a/log")
     )
     assert settings.engine_port == 8001
 
@@ -45,6 +47,7 @@ BAD = {
     "SGLANG_AGENT_TOKEN_FILE": ("", "token"),
     "SGLANG_AGENT_DRAIN_TIMEOUT_S": ("", "2m", "-1", "nan", "inf", "1e3", ".5", "1.2.3"),
     "SGLANG_AGENT_REACTION_S": ("", "5s", "-0.1", "nan", "infinity"),
+    "SGLANG_AGENT_TERMINATION_LOG": ("", "termination-log"),
 }
 
 

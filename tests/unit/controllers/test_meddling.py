@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 
 from sglang_controllers import names
-from sglang_controllers.manifest import ObjectKey
+from sglang_controllers.manifest import ObjectKey, key_of
 from sglang_controllers.plan import Plan
-from tests.simulation import a_serving_world, reason
+from tests.simulation import a_serving_world, engines_key, reason
 
 
 def test_pods_of_a_deleted_deployment_do_not_count_for_its_successor() -> None:
     world = a_serving_world()
-    (key,) = [key for key in world.children if key.kind == "Deployment"]
+    key = engines_key(world)
     del world.children[key]
     world.now += timedelta(seconds=5)
 
@@ -26,7 +26,7 @@ def test_pods_of_a_deleted_deployment_do_not_count_for_its_successor() -> None:
 
 def test_orphaned_pods_that_were_adopted_count_after_a_while() -> None:
     world = a_serving_world()
-    (key,) = [key for key in world.children if key.kind == "Deployment"]
+    key = engines_key(world)
     del world.children[key]
     world.now += timedelta(seconds=5)
     world.reconcile()
@@ -49,7 +49,7 @@ def test_a_service_that_is_being_deleted_is_not_called_serving() -> None:
 def test_a_removed_hash_annotation_restarts_nothing_and_is_put_back() -> None:
     world = a_serving_world()
     before = {pod["metadata"]["uid"] for pod in world.pods}
-    (live,) = [child for key, child in world.children.items() if key.kind == "Deployment"]
+    live = world.children[engines_key(world)]
     del live["metadata"]["annotations"][names.SPEC_HASH_ANNOTATION]
 
     world.settle()
@@ -62,7 +62,7 @@ def test_a_removed_hash_annotation_restarts_nothing_and_is_put_back() -> None:
 @pytest.mark.parametrize("kind", ["Deployment", "ConfigMap"])
 def test_an_edited_revision_label_is_put_right_in_part_only(kind: str, edited: str | None) -> None:
     world = a_serving_world()
-    (live,) = [child for key, child in world.children.items() if key.kind == kind]
+    live = world.children[ObjectKey(kind, engines_key(world).name)]
     right = live["metadata"]["labels"].pop(names.REVISION_LABEL)
     if edited:
         live["metadata"]["labels"][names.REVISION_LABEL] = edited
@@ -108,21 +108,28 @@ def test_an_evicted_pod_does_not_keep_its_old_revision() -> None:
     assert not [key for key in world.children if before in key.name]
 
 
-@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget"])
-def test_a_key_that_somebody_adds_to_a_selector_is_taken_out(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("Service", "chat"),
+        ("Service", "chat-engines"),
+        ("PodDisruptionBudget", "chat-unified"),
+        ("PodDisruptionBudget", "chat-router"),
+    ],
+)
+def test_a_key_that_somebody_adds_to_a_selector_is_taken_out(kind: str, name: str) -> None:
     world = a_serving_world()
-    (key,) = [key for key in world.children if key.kind == kind]
-    selector = world.children[key]["spec"]["selector"]
+    selector = world.children[ObjectKey(kind, name)]["spec"]["selector"]
     selector.get("matchLabels", selector)["app"] = "theirs"
 
     answer = world.reconcile()
 
-    assert [apply.manifest["kind"] for apply in answer.apply] == [kind]
+    assert [key_of(apply.manifest) for apply in answer.apply] == [ObjectKey(kind, name)]
 
 
 def test_a_pod_template_that_somebody_changed_is_told_and_left_alone() -> None:
     world = a_serving_world()
-    (live,) = [child for key, child in world.children.items() if key.kind == "Deployment"]
+    live = world.children[engines_key(world)]
     live["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "2"
 
     answer = world.reconcile()

@@ -8,7 +8,7 @@ from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
 from sglang_controllers.snapshot import Snapshot, WriteError
 from tests.builders import NOW, a_cluster
-from tests.simulation import BROKEN, GOOD, World, a_serving_world, reason
+from tests.simulation import BROKEN, GOOD, World, a_serving_world, engines_key, reason
 
 
 def test_an_applied_cluster_becomes_ready() -> None:
@@ -22,6 +22,9 @@ def test_an_applied_cluster_becomes_ready() -> None:
         "PodDisruptionBudget",
         "ConfigMap",
         "Deployment",
+        "Secret",
+        "Role",
+        "RoleBinding",
     }
 
 
@@ -47,7 +50,7 @@ def test_a_changed_field_rolls_to_a_new_revision_and_removes_the_old() -> None:
 
     (after,) = world.revisions()
     assert after != before
-    assert len([key for key in world.children if key.kind == "Deployment"]) == 1
+    assert engines_key(world).name == f"chat-unified-{after}"
     assert len([key for key in world.children if key.kind == "ConfigMap"]) == 1
 
 

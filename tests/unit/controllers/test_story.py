@@ -120,7 +120,7 @@ class Story(RuleBasedStateMachine):
             del self.world.cluster["spec"]["engine"]
         self.world.turns(60)
         assert self.world.ready() == replicas
-        assert len([p for p in self.world.pods if is_alive(p)]) == replicas
+        assert len([p for p in self.world.engines if is_alive(p)]) == replicas
         assert len(self.world.revisions()) == (1 if replicas else 0)
         assert self.world.condition("Ready")["status"] == "True"  # type: ignore[index]
         assert self.world.reconcile() == Plan()

@@ -15,4 +15,7 @@ def test_an_unknown_part_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     )
 
     assert result.returncode == 1
-    assert "no such part: operater (operator agent engine model tiny engine-env)" in result.stderr
+    assert (
+        "no such part: operater (operator agent router engine model tiny engine-env)"
+        in result.stderr
+    )

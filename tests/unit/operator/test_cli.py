@@ -160,6 +160,9 @@ def test_render_prints_the_objects_of_a_cluster(
         "ConfigMap",
         "Deployment",
         "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
+        "Secret",
         "Service",
         "ServiceAccount",
     }

@@ -13,6 +13,7 @@ from sglang_operator.cache import Cache, Key
 from sglang_operator.clock import Clock
 from sglang_operator.kube import ApiError
 from sglang_operator.observe import PODS_ASKED, Observer
+from sglang_operator.polls import Polls
 from tests.builders import NOW, a_cluster, a_pod
 from tests.unit.operator.api import ScriptedApi
 
@@ -23,13 +24,18 @@ READY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
 UNREADY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "False"}]}
 
 
+def ignored(_: Key) -> None:
+    return
+
+
 class Bench:
     def __init__(self, *pods: Manifest) -> None:
         self.now: datetime = NOW
         self.api = ScriptedApi()
         self.cache = Cache()
+        clock = Clock(lambda: 0.0, lambda: self.now)
         self.observer = Observer(
-            self.api.kube(), self.cache, Clock(lambda: 0.0, lambda: self.now), Images()
+            self.api.kube(), self.cache, clock, Polls(self.cache, clock, ignored), Images()
         )
         for item in (a_cluster(), *pods):
             item["metadata"]["resourceVersion"] = "1"

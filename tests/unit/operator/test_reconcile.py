@@ -16,6 +16,7 @@ from sglang_operator.execute import Around, Executor
 from sglang_operator.kube import ApiError, NetworkError
 from sglang_operator.metrics import Metrics
 from sglang_operator.observe import Observer
+from sglang_operator.polls import Polls
 from sglang_operator.queue import WorkQueue
 from sglang_operator.reconcile import RESTLESS, Reconciler
 from tests.builders import NOW, a_cluster
@@ -53,7 +54,9 @@ class Bench:
         around = Around(lambda: self.leading, metrics.wrote)
         self.leading = True
         executor = Executor(self.api.kube(), self.cache, around, clock, "me")
-        observer = Observer(self.api.kube(), self.cache, clock, Images())
+        observer = Observer(
+            self.api.kube(), self.cache, clock, Polls(self.cache, clock, self.queue.add), Images()
+        )
 
         def noted(snapshot: Snapshot) -> Plan:
             self.snapshots.append(snapshot)

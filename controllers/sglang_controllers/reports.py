@@ -1,0 +1,47 @@
+"""What running pods say of themselves when they are asked, beside what Kubernetes says of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What the agent of an engine pod says.
+
+    `asked_at` is when it was last asked, whether it answered or not. `in_flight` None: unknown,
+    also when nobody answered. `has_token` is True when nobody answered.
+    """
+
+    asked_at: datetime
+    in_flight: int | None
+    has_token: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RouterReport:
+    """What a router says of the engines that it sends requests to.
+
+    `asked_at` is when it was last asked, whether it answered or not. `workers` are the URLs of
+    its healthy engines, None: unknown, as nobody answered.
+    """
+
+    asked_at: datetime
+    workers: frozenset[str] | None
+
+
+CUT = "cut"
+"""The outcome of a drain whose time was over before its requests were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """How the drain of a pod's engine ended, as its agent left it behind.
+
+    `outcome` is drained, cut or restarted; `in_flight`: requests that were cut, None: unknown.
+    """
+
+    uid: str
+    pod: str
+    outcome: str
+    seconds: float
+    in_flight: int | None
