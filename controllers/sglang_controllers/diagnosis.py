@@ -164,7 +164,7 @@ def container_config(pod: Manifest, events: Sequence[Manifest]) -> Finding | Non
 def engine_exit(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
     """The last exit of a container that is not ready now, whatever it is doing meanwhile."""
     for status in _container_statuses(pod):
-        if status.get("ready"):
+        if status.get("ready") or _is_back_at_once(status):
             continue
         for when in ("state", "lastState"):
             ended = (status.get(when) or {}).get("terminated")
@@ -184,6 +184,12 @@ def engine_exit(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
                     return Finding(*download_finding(ended, pod["metadata"]["name"]))
                 return Finding(*engine_finding(name, ended, pod["metadata"]["name"]))
     return None
+
+
+def _is_back_at_once(status: Manifest) -> bool:
+    """An agent that has ended is started again, and the engine goes on meanwhile."""
+    waits = (status.get("state") or {}).get("waiting") or {}
+    return status.get("name") == names.AGENT_CONTAINER and not waits.get("reason")
 
 
 def _not_started(status: Manifest, ended: Manifest) -> Finding:

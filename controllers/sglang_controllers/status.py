@@ -309,9 +309,9 @@ def cut_drains(snapshot: Snapshot) -> tuple[EventRecord, ...]:
         EventRecord(
             "Warning",
             "DrainCut",
-            f"pod {drain.pod} was stopped after {drain.seconds:.0f} s with "
-            f"{'an unknown number of' if drain.in_flight is None else drain.in_flight} requests in "
-            "flight: engine.drainTimeout was over. Raise it if they should have ended",
+            f"pod {drain.pod} was stopped after {drain.seconds:.0f} s, with requests in flight: "
+            f"{'an unknown number' if drain.in_flight is None else drain.in_flight}. "
+            "engine.drainTimeout was over; raise it if they should have ended",
             once=drain.uid,
         )
         for drain in snapshot.drains

@@ -163,7 +163,7 @@ def test_a_stream_outlives_the_deletion_of_its_engine(drains: Namespace) -> None
 def test_a_scale_in_takes_the_engine_without_work(drains: Namespace) -> None:
     drains.kubectl("scale", "sglc", "patient", "--replicas=2")
     drains.wait_ready("patient")
-    begun(drains, "stays", "patient", 5000)
+    begun(drains, "stays", "patient", 3500)
     busy = [pod for pod in drains.pods("patient") if in_flight(drains, pod)]
 
     drains.kubectl("scale", "sglc", "patient", "--replicas=1")
@@ -171,7 +171,7 @@ def test_a_scale_in_takes_the_engine_without_work(drains: Namespace) -> None:
 
     (left,) = drains.pods("patient")
     assert [left["metadata"]["uid"]] == [pod["metadata"]["uid"] for pod in busy]
-    assert "seen 5000" in ended(drains, "stays", 150)
+    assert "seen 3500" in ended(drains, "stays", 150)
 
 
 def test_a_drain_ends_at_its_time_out(drains: Namespace) -> None:

@@ -133,6 +133,17 @@ def test_a_fault_has_its_reason_and_remedy(status: dict[str, Any], reason: str, 
     assert says in finding.message
 
 
+def test_an_agent_that_is_started_again_at_once_is_no_fault_and_one_that_keeps_ending_is() -> None:
+    last = {"terminated": {"exitCode": 137, "reason": "Error", "message": ""}}
+    again = {"name": "agent", "ready": False, "state": {"running": {}}, "lastState": last}
+    waits = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+
+    assert diagnosis(a_pod(initContainerStatuses=[again]), ()) is None
+    finding = diagnosis(a_pod(initContainerStatuses=[{**again, "state": waits}]), ())
+    assert finding is not None
+    assert "container agent" in finding.message
+
+
 def test_an_agent_that_cannot_be_pulled_sends_to_the_operators_chart() -> None:
     state = {
         "waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "r.io/a:1"'}

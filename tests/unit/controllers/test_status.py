@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.planner import plan
 from sglang_controllers.reasons import Reason
+from sglang_controllers.reports import CUT, Drain
 from sglang_controllers.snapshot import Snapshot, WriteError
 from tests.builders import NOW, a_cluster, a_pod, ended, unplaceable, waiting
-from tests.simulation import World
+from tests.simulation import World, a_serving_world
 
 
 def kstatus(cluster: Manifest) -> str:
@@ -280,3 +281,15 @@ def test_a_download_is_told_from_loading() -> None:
     ready = next(c for c in world.cluster["status"]["conditions"] if c["type"] == "Ready")
     assert ready["reason"] == "Starting"
     assert ready["message"] == "0 of 1 replica ready, a model is being downloaded"
+
+
+def test_a_cut_drain_is_told_with_the_same_name_every_time() -> None:
+    world = a_serving_world()
+    cut = Drain("uid-9", "chat-unified-x", CUT, 8.2, 3)
+    snapshot = replace(world.snapshot(), drains=(cut, replace(cut, outcome="drained")))
+
+    (first,), (second,) = plan(snapshot).events, plan(snapshot).events
+
+    assert first == second
+    assert (first.type, first.reason, first.once) == ("Warning", "DrainCut", "uid-9")
+    assert "in flight: 3" in first.message
