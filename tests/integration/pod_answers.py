@@ -5,6 +5,7 @@ is that of the real ones: tests/unit/agent and tests/integration/test_router.py 
 """
 
 import os
+from itertools import count
 from typing import Self
 
 from aiohttp import web
@@ -21,12 +22,16 @@ sglang_agent_token_present 1.0
 """
 
 
+NUMBERS = count(1)
+"""Of those in this process."""
+
+
 class PodAnswers:
     """Agents' metrics and routers' lists, on a loopback address that no other test run has."""
 
     def __init__(self) -> None:
-        number = os.getpid()
-        self.address = f"127.{1 + number // 65536 % 250}.{number // 256 % 256}.{number % 255 + 1}"
+        pid = os.getpid()
+        self.address = f"127.{1 + pid // 256 % 250}.{pid % 256}.{next(NUMBERS)}"
         self._runners: list[web.AppRunner] = []
 
     async def __aenter__(self) -> Self:
