@@ -87,7 +87,7 @@ def test_a_rolling_update_loses_nothing(namespace: Namespace, load: Load) -> Non
     assert not event.lost(), event.explain()
 
 
-def test_scaling_in_and_out_loses_nothing(namespace: Namespace, load: Load) -> None:
+def test_a_scale_in_aborts_no_request(namespace: Namespace, load: Load) -> None:
     with load.event("scale 2 -> 1 -> 2") as event:
         namespace.kubectl("scale", "sglc", NAME, "--replicas=1")
         wait_for(lambda: len(namespace.all_pods(NAME)) == 1, MOVED_S)

@@ -63,9 +63,9 @@ true
 
 {{- /* Operator and engines name the port alike. */ -}}
 {{- define "sglang-operator.metricsEndpoint" -}}
-- port: http
+- port: {{ .port }}
   path: /metrics
-  {{- with .Values.metrics.podMonitor.interval }}
+  {{- with .root.Values.metrics.podMonitor.interval }}
   interval: {{ . }}
   {{- end }}
 {{- end }}

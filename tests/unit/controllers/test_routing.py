@@ -212,7 +212,7 @@ def test_an_engine_that_a_router_has_not_found_takes_nobodys_place() -> None:
     assert any(old in a.manifest["metadata"]["name"] for a in found.apply)
 
 
-def test_without_a_ready_router_nothing_is_available() -> None:
+def test_neither_ready_nor_available_is_said_while_the_routers_are_dead() -> None:
     world = a_serving_world()
     for router in world.routers:
         router["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
