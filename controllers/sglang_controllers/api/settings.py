@@ -207,7 +207,10 @@ class Reserved:
 
 _ONE_POD = "one pod is one engine; remove it"
 _PLAIN_HTTP = "probes and the Service speak plain HTTP; end TLS in front of the Service"
-_SECRET = "a secret must not be an argument, anyone who sees the pod reads it; remove it"  # noqa: S105
+_SECRET = (  # noqa: S105  what is said of one
+    "a secret must not be an argument, anyone who sees the pod reads it; remove it, and name the key"
+    " that clients need in spec.router.apiKeySecretRef"
+)
 
 RESERVED: tuple[Reserved, ...] = (
     Reserved(("model-path", "model"), "set spec.model.source"),

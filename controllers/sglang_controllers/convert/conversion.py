@@ -148,9 +148,9 @@ def _disaggregation(one: Given, fields: Fields) -> None:
 
 def _secret(one: Given, fields: Fields) -> None:
     fields.warnings.append(
-        f"{one.spelled}: not copied, whoever sees a pod reads its arguments; engines answer "
-        "without a key, so check keys in a gateway in front of the Service, or admit callers with "
-        "a NetworkPolicy"
+        f"{one.spelled}: not copied, whoever sees a pod reads its arguments; put the key into a "
+        "Secret and name it in spec.router.apiKeySecretRef. Engines themselves answer without a "
+        "key: admit nobody but routers to them with a NetworkPolicy"
     )
 
 
