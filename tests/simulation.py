@@ -201,8 +201,9 @@ class World:
         for pod in self.pods:
             if not pod["spec"].get("nodeName"):
                 self._schedule(pod)
-            elif is_router(pod) and not any(map(is_ready, self.engines)):
+            elif is_router(pod) and self._runs_idle(pod):
                 _become(pod, "Ready", "False", self.now)
+                pod["status"]["phase"] = "Running"
             elif self.behaviour(revision_of(pod)) == GOOD:
                 _become(pod, "Ready", "True", self.now)
                 pod["status"]["phase"] = "Running"
@@ -216,6 +217,11 @@ class World:
                         },
                     }
                 ]
+
+    def _runs_idle(self, router: Manifest) -> bool:
+        """It runs, and there is no engine for it to be ready with."""
+        good = self.behaviour(revision_of(router)) == GOOD
+        return good and not any(map(is_ready, self.engines))
 
     def _schedule(self, pod: Manifest) -> None:
         used = sum(1 for other in self.engines if other["spec"].get("nodeName"))

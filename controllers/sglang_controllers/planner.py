@@ -5,7 +5,7 @@ the snapshot: there is no memory between runs, so a crash or a missed event cost
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sglang_controllers.actions import Actions, stepped, written
@@ -50,12 +50,16 @@ class Scene:
     """A snapshot, read: what is wanted, and what there is of it.
 
     `current` is None when the spec is not understood, `runnable` also when it cannot be run.
+    `routable` is there as long as what is wrong is about new engines only. `behind` are those whom the
+    cluster's Service should point to.
     """
 
     snapshot: Snapshot
     subject: Subject
     current: Current | None
     runnable: Current | None
+    routable: Current | None
+    behind: Subject
     deployments: tuple[Manifest, ...]
     pods: tuple[Manifest, ...]
     routing: Routing
@@ -71,14 +75,21 @@ def plan(snapshot: Snapshot) -> Plan:
     deployments = own_deployments(snapshot, subject)
     pods = own_pods(snapshot, deployments)
     current, problems = understood(raw, deployments)
+    routing = routing_of(snapshot, subject, current)
+    # Engines that run need their routers, whatever the next ones lack. A first one makes none yet.
+    keeps = problems is not None and problems.reason is Reason.BAD_ENGINE_ARGS and deployments
+    routable = current if problems is None or keeps else None
+    wanted = routable.spec.router if routable else None
     scene = Scene(
         snapshot,
         subject,
         current,
         None if problems else current,
+        routable,
+        points_to(wanted, subject, snapshot.children, routing),
         deployments,
         pods,
-        routing_of(snapshot, subject, current),
+        routing,
     )
     desired = current.spec.replicas if current else replicas_of(raw)
     goal = goal_of(current.spec.rollout, desired) if current else Goal(desired)
@@ -94,39 +105,47 @@ def plan(snapshot: Snapshot) -> Plan:
         awaited=actions.awaited,
         pods=pods,
         routing=scene.routing,
+        behind_routers=scene.behind.role != subject.role,
         paused=paused,
+        held_back=bool(actions.create or actions.apply or actions.delete),
         missing=tuple(key_of(manifest) for manifest in actions.create),
     )
     status, events, reason = next_status(snapshot, verdict)
     asks = actions.ask and not paused
+    searching = not paused and (reason is Reason.ROUTER_NOT_READY or any(map(routing.lacks, pods)))
     return Plan(
         create=() if paused else (*_token(scene, actions), *actions.create),
         apply=() if paused else actions.apply,
         delete=() if paused else actions.delete,
         status=status,
         events=events,
-        ask=asks or reason is Reason.ROUTER_NOT_READY,
-        again_after_s=0 if asks else _again_after_s(reason),
+        ask=asks or searching,
+        again_after_s=0 if asks else ROUTERS_AGAIN_S if searching else _again_after_s(reason),
     )
 
 
 def _again_after_s(reason: Reason) -> float | None:
-    if reason in (Reason.SERVING, Reason.SCALED_TO_ZERO):
-        return None
-    return ROUTERS_AGAIN_S if reason is Reason.ROUTER_NOT_READY else LOOK_AGAIN_S
+    return None if reason in (Reason.SERVING, Reason.SCALED_TO_ZERO) else LOOK_AGAIN_S
 
 
 def _actions(scene: Scene, step: Step) -> Actions:
-    snapshot, subject, spec = scene.snapshot, scene.subject, scene.runnable
+    snapshot, subject = scene.snapshot, scene.subject
     actions = written(snapshot, subject, [*_standing(scene), *_of_the_revision(scene, step)])
-    actions = actions.joined(stepped(snapshot, subject, step, spec, scene.pods))
+    actions = actions.joined(stepped(snapshot, subject, step, scene.runnable, scene.pods))
+    return actions.joined(_router_actions(scene))
+
+
+def _router_actions(scene: Scene) -> Actions:
+    snapshot, subject, spec = scene.snapshot, scene.subject, scene.routable
     if spec is None:
-        return actions  # routers stay as they are, too
+        return Actions()  # routers stay as they are
     live = own_deployments(snapshot, subject.router)
-    routers = router_objects(subject, spec.spec.router, scene.routing, live, snapshot.images)
+    objects = router_objects(subject, spec.spec.router, scene.routing, live, snapshot.images)
+    actions = written(snapshot, subject, objects)
+    if actions.taken:  # nothing may run with, or give rights to, what is somebody else's
+        return Actions(taken=actions.taken)
     serve = any(map(is_ready, scene.pods))
     apply, gone = router_steps(subject, scene.routing, live, snapshot.children, engines_serve=serve)
-    actions = actions.joined(written(snapshot, subject, routers))
     return actions.joined(Actions(apply=apply, delete=gone))
 
 
@@ -136,10 +155,9 @@ def _standing(scene: Scene) -> list[Manifest]:
     if scene.current is None:
         return [service_account(subject)]
     spec = scene.current.spec
-    behind = points_to(spec.router, subject, scene.snapshot.children, scene.routing)
     return [
         service_account(subject),
-        service(subject, spec.service, behind),
+        service(subject, spec.service, scene.behind),
         engines_service(subject),
         disruption_budget(subject, spec.disruption),
     ]
@@ -172,21 +190,27 @@ def _token(scene: Scene, actions: Actions) -> tuple[Manifest, ...]:
 def _step(goal: Goal, scene: Scene) -> Step:
     """What the rollout asks for next, counted in pods."""
     pods, now = scene.pods, scene.snapshot.now
-    units = {revision_of(live): _units(live, pods, scene.routing) for live in scene.deployments}
+    units = {revision_of(live): _units(live, pods) for live in scene.deployments}
     if scene.runnable is None:
         return next_step(goal, None, tuple(units.values()), no_room=False)
     name = scene.runnable.revision.name
     new = units.pop(name, Units(name, 0, 0))
+    # A new engine that a router has not found yet takes nobody's place. An old one that a router
+    # does not list still serves those of the other routers.
+    found = [pod for pod in pods if scene.routing.seen(pod)]
+    new = replace(new, ready=_ready(name, found))
     no_room = _short_of_room(name, pods, now) or _short_of_quota(name, scene.deployments, now)
     return next_step(goal, new, tuple(units.values()), no_room=no_room)
 
 
-def _units(live: Manifest, pods: Iterable[Manifest], routing: Routing) -> Units:
-    """An engine that a router has not found yet takes nobody's place."""
+def _units(live: Manifest, pods: Iterable[Manifest]) -> Units:
     revision = revision_of(live)
-    mine = (pod for pod in pods if revision_of(pod) == revision and is_ready(pod))
-    ready = sum(map(routing.seen, mine))
-    return Units(revision, (live.get("spec") or {}).get("replicas", 1), ready)
+    wanted = (live.get("spec") or {}).get("replicas", 1)
+    return Units(revision, wanted, _ready(revision, pods))
+
+
+def _ready(revision: str, pods: Iterable[Manifest]) -> int:
+    return sum(1 for pod in pods if revision_of(pod) == revision and is_ready(pod))
 
 
 def _short_of_room(revision: str, pods: Iterable[Manifest], now: datetime) -> bool:

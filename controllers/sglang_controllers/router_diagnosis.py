@@ -54,7 +54,8 @@ def _container_fault(pod: Manifest, status: Manifest) -> Finding | None:
             f"container {name} of a router cannot start: {said or waiting['reason']}. Check "
             "spec.router.apiKeySecretRef and spec.router.podTemplate",
         )
-    for when in ("state", "lastState"):
+    # One that runs again has healed: that it is not ready may be for want of engines.
+    for when in ("state", "lastState") if waiting else ("state",):
         ended = (status.get(when) or {}).get("terminated")
         if not ended:
             continue

@@ -53,7 +53,7 @@ def router_steps(
     `engines_serve`: there is an engine for a router to be ready with.
     """
     apply, gone = [], []
-    replaced = routing.complete_but_for_older or not engines_serve
+    replaced = routing.complete_but_for_older or (not engines_serve and routing.run_but_for_older)
     for deployment in live:
         revision = routing.revision
         if revision and revision_of(deployment) == revision.name:

@@ -6,9 +6,9 @@ from typing import Any
 
 from sglang_controllers.api.router import Router
 from sglang_controllers.manifest import Manifest, ObjectKey
+from sglang_controllers.names import ROLE_LABEL
 from sglang_controllers.pods import is_alive, is_ready, revision_of, uid_of, worker_url
 from sglang_controllers.reports import RouterReport
-from sglang_controllers.resources.metadata import selector
 from sglang_controllers.resources.router_deployment import router_replicas
 from sglang_controllers.resources.subject import Subject
 from sglang_controllers.revision import Revision
@@ -57,6 +57,12 @@ class Routing:
         updated = self.updated
         return len(updated) == self.wanted and all(map(is_ready, updated))
 
+    @property
+    def run_but_for_older(self) -> bool:
+        """As many as wanted run, whether they are ready or not: no router is without an engine."""
+        updated = self.updated
+        return len(updated) == self.wanted and all(map(_runs, updated))
+
     def seen(self, engine: Manifest) -> bool:
         """Whether no router is known not to send requests to an engine.
 
@@ -67,6 +73,16 @@ class Routing:
             workers is not None and url not in workers
             for workers in (self._workers(router) for router in self.ready)
         )
+
+    def lacks(self, engine: Manifest) -> bool:
+        """Whether an engine is ready and a router is known not to have found it."""
+        return is_ready(engine) and not self.seen(engine)
+
+    def reaches(self, engine: Manifest) -> bool:
+        """Whether some router may send requests to an engine."""
+        url = worker_url(engine)
+        known = (self._workers(router) for router in self.ready)
+        return any(workers is None or url in workers for workers in known)
 
     def proved(self, engines: Iterable[Manifest]) -> bool:
         """Whether every router has answered, and sees all of these engines."""
@@ -79,18 +95,29 @@ class Routing:
         return report.workers if report else None
 
 
+def _runs(pod: Manifest) -> bool:
+    status = pod.get("status") or {}
+    statuses = status.get("containerStatuses") or []
+    return status.get("phase") == "Running" and not any(
+        (each.get("state") or {}).get("waiting") for each in statuses
+    )
+
+
 def points_to(
-    spec: Router, subject: Subject, live: Mapping[ObjectKey, Manifest], routers: Routing
+    spec: Router | None, subject: Subject, live: Mapping[ObjectKey, Manifest], routers: Routing
 ) -> Subject:
-    """Whom the cluster's Service sends clients to.
+    """Whom the cluster's Service sends clients to. `spec` None: it cannot be told what is wanted.
 
     Where it points to engines, because there was no router until now, it goes on to until there
     is one.
     """
-    if spec.enabled is False:
+    if spec is not None and spec.enabled is False:
         return subject
     service: dict[str, Any] = live.get(ObjectKey("Service", subject.name)) or {}
-    at_engines = (service.get("spec") or {}).get("selector") == selector(subject)
+    points = (service.get("spec") or {}).get("selector") or {}
+    at_engines = points.get(ROLE_LABEL) == subject.role
+    if spec is None:
+        return subject if at_engines else subject.router
     if at_engines and spec.api_key_secret_ref is None and not routers.ready:
         return subject
     return subject.router

@@ -15,6 +15,9 @@ from sglang_controllers.reports import EngineReport
 FRESH_S = 2
 """A report that is older says little about the load now."""
 
+TOO_MANY = 25
+"""Agents that do not answer."""
+
 
 def must_ask(
     pods: Sequence[Manifest], reports: Mapping[str, EngineReport], wanted: int, now: datetime
@@ -26,7 +29,10 @@ def must_ask(
     ready = [pod for pod in pods if is_ready(pod)]
     if not _is_a_choice(pods, ready, wanted):
         return False
-    return any(_is_stale(reports.get(uid_of(pod)), now) for pod in ready)
+    known = [reports.get(uid_of(pod)) for pod in ready]
+    silent = sum(1 for report in known if report is not None and report.in_flight is None)
+    # So many that do not answer take all the time there is to ask the others.
+    return silent < TOO_MANY and any(_is_stale(report, now) for report in known)
 
 
 def _is_stale(report: EngineReport | None, now: datetime) -> bool:

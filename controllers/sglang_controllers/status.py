@@ -35,7 +35,8 @@ class Verdict:
     """What the planner found out, for status to say.
 
     `floor` ready replicas are enough to be available. `revision` is None when the spec cannot be
-    understood. `missing` are objects still to be made.
+    understood. `behind_routers`: the cluster's Service points to them. `missing` are objects still
+    to be made, `held_back` says that there is anything to write.
     """
 
     subject: Subject
@@ -47,7 +48,9 @@ class Verdict:
     awaited: tuple[ObjectKey, ...]
     pods: tuple[Manifest, ...]
     routing: Routing
+    behind_routers: bool
     paused: bool
+    held_back: bool
     missing: tuple[ObjectKey, ...]
 
 
@@ -55,7 +58,7 @@ class Verdict:
 class Counts:
     """Pods of the role: `updated` and `fresh` (updated and ready) are of the current revision.
 
-    `reached`: ready ones that every router sends requests to, as far as is known.
+    `reached`: ready ones that clients get to, as far as is known.
     """
 
     desired: int
@@ -117,14 +120,12 @@ def _counts(verdict: Verdict) -> Counts:
         updated=len(updated),
         ready=sum(map(is_ready, alive)),
         fresh=sum(map(is_ready, updated)),
-        reached=_reached(verdict.routing, [pod for pod in alive if is_ready(pod)]),
+        reached=sum(
+            1
+            for pod in alive
+            if is_ready(pod) and (not verdict.behind_routers or verdict.routing.reaches(pod))
+        ),
     )
-
-
-def _reached(routing: Routing, ready: list[Manifest]) -> int:
-    if routing.enabled and not routing.ready:
-        return 0
-    return sum(map(routing.seen, ready))
 
 
 def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
@@ -141,7 +142,7 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
         )
     if snapshot.errors:
         return worst([refusal(*item) for item in sorted(snapshot.errors.items())])
-    if verdict.paused and (verdict.missing or not _complete(counts)):
+    if verdict.paused and (verdict.held_back or not _complete(counts)):
         return Finding(
             Reason.PAUSED,
             f"spec.paused is true: {_replicas(counts.ready)} ready, {counts.desired} wanted, and "
@@ -231,10 +232,12 @@ def _progress(verdict: Verdict, counts: Counts) -> Finding:
         key = verdict.missing[0]
         return Finding(Reason.STARTING, f"{key.kind} {key.name} is being made")
     if counts.current > counts.updated:
+        lacking = [pod["metadata"]["name"] for pod in verdict.pods if verdict.routing.lacks(pod)]
         return Finding(
             Reason.ROLLING_OUT,
             f"revision {verdict.revision}: {counts.fresh} of {counts.desired} replicas updated and "
-            f"ready, {counts.current - counts.updated} of older revisions left",
+            f"ready, {counts.current - counts.updated} of older revisions left"
+            + (f"; not every router has found engine {lacking[0]} yet" if lacking else ""),
         )
     if counts.current > counts.desired:
         return Finding(
@@ -262,7 +265,7 @@ def _conditions(
         verb = "serves" if older == 1 else "serve"
         message += f". {_replicas(older)} of older revisions still {verb}"
     available = counts.reached >= floor
-    unreached = counts.ready - counts.reached if verdict.routing.enabled else 0
+    unreached = counts.ready - counts.reached
     wanted = [
         ("Ready", ready, finding.reason, message),
         (
@@ -270,7 +273,7 @@ def _conditions(
             available,
             "MinimumReplicasReady" if available else "MinimumReplicasNotReady",
             f"{counts.ready} of {_replicas(counts.desired)} ready"
-            + (f", {unreached} of them not through every router" if unreached else "")
+            + (f", {unreached} of them through no router" if unreached else "")
             + f", {floor} needed",
         ),
     ]

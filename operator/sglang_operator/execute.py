@@ -16,7 +16,7 @@ from sglang_operator.clock import Clock
 from sglang_operator.events import event
 from sglang_operator.kube import JSON_PATCH, MERGE_PATCH, ApiError, Kube, KubeError
 from sglang_operator.managed_fields import ownership_patch
-from sglang_operator.resources import BY_KIND, CLUSTERS, EVENTS, SECRETS, Resource
+from sglang_operator.resources import BY_KIND, CLUSTERS, EVENTS, PODS, SECRETS, Resource
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +111,8 @@ class Executor:
         try:
             for manifest in plan.create:
                 await self._attempt(key_of(manifest), outcome, self._create(key, cluster, manifest))
+            # A token that is there already is no progress, and must not look like a busy cluster.
+            outcome.written -= {target for target in outcome.written if target.kind == SECRETS.kind}
             for apply in plan.apply:
                 await self._attempt(key_of(apply.manifest), outcome, self._apply(key, apply))
             if not outcome.errors and not outcome.stale:
@@ -204,6 +206,8 @@ class Executor:
         except ApiError as error:
             if error.status == 422 and apply.complete and resource.kind == "Service":
                 return await self._replace_ports(key, resource, apply, error)
+            if resource is PODS and error.status in (404, 409):  # it has gone; its event comes
+                raise _StaleError from error
             return await self._refused(write, key, resource, error, apply.uid)
         self._cache.put(made, key)
         await self._around.after_write(write)

@@ -88,7 +88,7 @@ true
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, patch]
-# Routers, too, can be switched off. Their Role is to see pods, which is all that it can be given here.
+# Routers can be switched off. The Role that they get is to see pods; nobody can give rights that he lacks himself.
 - apiGroups: [""]
   resources: [serviceaccounts]
   verbs: [get, list, watch, create, patch, delete]

@@ -21,7 +21,10 @@ class Settings:
 
 def settings_taken_from(environment: MutableMapping[str, str]) -> Settings:
     """The settings. The key is removed from the environment: what runs later must not see it."""
-    key = environment.pop(API_KEY, "")
+    given = environment.pop(API_KEY, None)
+    if given == "":  # to take it for no key would let everybody in
+        raise SettingsError(f"{API_KEY}: the key is empty; write one, or leave the variable out")
+    key = given or ""
     # A header cannot carry it, so nobody could ever show it.
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SettingsError(

@@ -66,5 +66,11 @@ def test_a_volume_that_cannot_be_mounted_is_told_while_nothing_runs() -> None:
     assert router_fault(a_pod(**statuses(state={"running": {}})), (event,)) is None
 
 
+def test_a_router_that_runs_again_is_not_at_fault() -> None:
+    last = {"terminated": {"exitCode": 1, "reason": "Error", "message": "x"}}
+
+    assert router_fault(a_pod(**statuses(state={"running": {}}, lastState=last)), ()) is None
+
+
 def test_a_router_without_engines_is_not_at_fault() -> None:
     assert router_fault(a_pod(**statuses(state={"running": {}})), ()) is None

@@ -278,6 +278,141 @@ def test_a_missing_token_is_made_again() -> None:
     assert kinds(plan(world.snapshot())) == ["Secret"]
 
 
+def test_an_old_engine_that_one_router_does_not_list_is_not_taken_away() -> None:
+    world = a_serving_world(replicas=4)
+    (old,) = world.revisions()
+    world.change(cache={"pageSize": 16})
+    world.turns(1)
+    world.live(2)
+    (new,) = (pod for pod in world.engines if revision_of(pod) != old)
+    only_new = frozenset({str(worker_url(new))})
+
+    answer = plan(seeing(world.snapshot(), urls(world), only_new))
+
+    (scaled,) = (a.manifest for a in answer.apply if old in a.manifest["metadata"]["name"])
+    assert scaled["spec"]["replicas"] == 3
+
+
+def test_routers_that_cannot_start_replace_none_while_engines_are_away_for_a_moment() -> None:
+    world = a_serving_world()
+    good = {revision_of(pod) for pod in world.pods}
+    world.behaviour = lambda revision: GOOD if revision in good else BROKEN
+    world.change(router={"policy": "round_robin"})
+    world.turns(5)
+    (engine,) = world.engines
+    engine["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+
+    answer = world.reconcile()
+
+    assert answer.delete == ()
+    assert len(router_deployments(world)) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"engine": {"extraArgs": {"tp-size": 2}}},
+        {"podTemplate": {"spec": {"containers": [{"name": "engine", "image": "x"}]}}},
+    ],
+)
+def test_the_service_is_not_turned_to_routers_that_are_not_made(wrong: dict[str, Any]) -> None:
+    world = a_serving_world(router={"enabled": False})
+
+    world.change(router={"apiKeySecretRef": {"name": "keys", "key": "k"}}, **wrong)
+    world.turns(20)
+
+    assert behind(world) == "unified" or sum(map(is_ready, world.routers)) == 2
+
+
+def test_a_router_deployment_that_is_gone_is_made_again_while_engine_arguments_are_bad() -> None:
+    world = a_serving_world()
+    (name,) = router_deployments(world)
+    del world.children[ObjectKey("Deployment", name)]
+
+    world.change(engine={"extraArgs": {"tp-size": 2}})
+    world.turns(10)
+
+    assert router_deployments(world) == [name]
+    assert reason(world) == "BadEngineArgs"
+
+
+def test_a_blind_router_that_holds_a_rollout_is_told_and_asked_again() -> None:
+    world = a_serving_world()
+    before = urls(world)
+    world.change(cache={"pageSize": 16})
+    world.reconcile()
+    world.live(3)
+
+    answer = plan(seeing(world.snapshot(), before, before))
+
+    assert ready_condition(answer)["reason"] == "RollingOut"
+    assert "not every router has found engine" in ready_condition(answer)["message"]
+    assert (answer.ask, answer.again_after_s) == (True, 2)
+
+
+def test_clients_of_engines_need_no_router_to_be_served() -> None:
+    world = a_serving_world(router={"enabled": False})
+    good = {revision_of(pod) for pod in world.pods}
+    world.behaviour = lambda revision: GOOD if revision in good else BROKEN
+
+    world.change(router={})
+    world.turns(10)
+
+    assert behind(world) == "unified"
+    assert world.condition("Available")["status"] == "True"  # type: ignore[index]
+
+
+def test_a_partial_list_of_one_router_does_not_make_a_cluster_unavailable() -> None:
+    world = a_serving_world(replicas=4)
+    (first, *_) = sorted(urls(world))
+
+    answer = plan(seeing(world.snapshot(), urls(world), frozenset({first})))
+
+    assert answer.status is not None
+    available = next(c for c in answer.status["conditions"] if c["type"] == "Available")
+    assert available["status"] == "True"
+
+
+@pytest.mark.parametrize("change", [{"replicas": 3}, {"policy": "random"}, {"enabled": False}])
+def test_a_paused_cluster_says_so_of_its_routers_too(change: dict[str, Any]) -> None:
+    world = a_serving_world()
+
+    world.change(router=change, paused=True)
+    answer = world.reconcile()
+
+    assert reason(world) == "Paused"
+    assert not answer.ask
+
+
+def test_a_key_that_somebody_adds_to_a_selector_does_not_turn_the_service_to_routers() -> None:
+    world = a_serving_world(router={"enabled": False})
+    good = {revision_of(pod) for pod in world.pods}
+    world.behaviour = lambda revision: GOOD if revision in good else BROKEN
+    world.change(router={})
+    world.turns(3)
+    world.children[SERVICE]["spec"]["selector"]["app"] = "theirs"
+
+    world.reconcile()
+
+    assert behind(world) == "unified"
+
+
+def test_nothing_runs_as_an_account_that_is_somebody_elses() -> None:
+    world = World(a_cluster())
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "chat-router", "uid": "theirs"},
+    }
+    world.children[ObjectKey("ServiceAccount", "chat-router")] = account
+
+    world.turns(5)
+
+    assert router_deployments(world) == []
+    assert ObjectKey("RoleBinding", "chat-router") not in world.children
+    assert reason(world) == "Conflict"
+
+
 def test_a_deployment_whose_labels_say_router_is_still_the_engines() -> None:
     world = a_serving_world()
     live = world.children[engines_key(world)]

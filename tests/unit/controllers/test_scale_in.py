@@ -77,6 +77,9 @@ def test_old_reports_are_asked_for_anew_and_silence_holds_nothing_up() -> None:
     assert must_ask(made, {}, 1, NOW)
     assert not must_ask(made, known, 1, NOW + timedelta(seconds=2))
     assert must_ask(made, known, 1, NOW + timedelta(seconds=3))
+    many = [f"p{i}" for i in range(40)]
+    silent_ones = reports(dict.fromkeys(many[:30], None))
+    assert not must_ask(pods(*many), silent_ones, 1, NOW)  # the others are never heard
     silent = reports({"a": None, "b": None})
     assert not must_ask(made, silent, 1, NOW + timedelta(hours=1))
 

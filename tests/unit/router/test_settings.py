@@ -9,9 +9,14 @@ from sglang_router_launcher.settings import (
 )
 
 
-@pytest.mark.parametrize("environment", [{}, {API_KEY: "", LIST_PORT: ""}])
+@pytest.mark.parametrize("environment", [{}, {LIST_PORT: ""}])
 def test_everything_has_a_default(environment: dict[str, str]) -> None:
     assert settings_taken_from(environment) == Settings(api_key=None, list_port=29001)
+
+
+def test_an_empty_key_does_not_let_everybody_in() -> None:
+    with pytest.raises(SettingsError, match="the key is empty"):
+        settings_taken_from({API_KEY: ""})
 
 
 def test_the_key_is_taken_out_of_the_environment() -> None:
