@@ -140,7 +140,7 @@ def _router_actions(scene: Scene) -> Actions:
     if spec is None:
         return Actions()  # routers stay as they are
     live = own_deployments(snapshot, subject.router)
-    objects = router_objects(subject, spec.spec.router, scene.routing, live, snapshot.images)
+    objects = router_objects(subject, spec.spec, scene.routing, live, snapshot.images)
     actions = written(snapshot, subject, objects)
     if actions.taken:  # nothing may run with, or give rights to, what is somebody else's
         return Actions(taken=actions.taken)

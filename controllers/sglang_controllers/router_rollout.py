@@ -6,8 +6,8 @@ that cannot start takes nothing away.
 
 from collections.abc import Iterable, Mapping
 
+from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.operation import Disruption
-from sglang_controllers.api.router import Router
 from sglang_controllers.drift import differs
 from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey, key_of
@@ -29,7 +29,7 @@ def router_standing(subject: Subject) -> list[Manifest]:
 
 
 def router_objects(
-    subject: Subject, spec: Router, routing: Routing, live: Iterable[Manifest], images: Images
+    subject: Subject, spec: ClusterSpec, routing: Routing, live: Iterable[Manifest], images: Images
 ) -> list[Manifest]:
     """Objects that are wanted and written whole. `live` are the router Deployments there are."""
     if routing.revision is None:

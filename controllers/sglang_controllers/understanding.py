@@ -75,7 +75,9 @@ def routing_of(snapshot: Snapshot, subject: Subject, current: Current | None) ->
     if current.spec.router.enabled is False:
         return Routing(None, 0, pods, snapshot.router_reports)
     raw = (snapshot.cluster.get("spec") or {}).get("router") or {}
-    revision = _revision(router_hash(raw), deployments)
+    # Routers that go may take as long as engines.
+    about_pods = {**raw, "drainTimeout": current.spec.engine.drain_timeout}
+    revision = _revision(router_hash(about_pods), deployments)
     return Routing(revision, wanted_routers(current.spec.router), pods, snapshot.router_reports)
 
 

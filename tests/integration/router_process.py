@@ -37,7 +37,7 @@ class Router:
         self.kubeconfig = kubeconfig
         engines = Subject(namespace, "chat", "uid")
         self._arguments = (
-            *router_arguments(engines, RouterSpec()),
+            *router_arguments(engines, RouterSpec(), 120),
             "--host=127.0.0.1",
             f"--port={self.port}",
             "--prometheus-host=127.0.0.1",

@@ -106,8 +106,8 @@ class Engine(Model):
     next revision."""
 
     drain_timeout: str | None = Field(default=None, max_length=20)
-    """How long an engine that has to stop may go on with the requests that it has begun, in hours,
-    minutes and seconds. It gets no new ones meanwhile, and ends sooner when it has none left. Then
+    """How long an engine or a router that has to stop may go on with the requests that it has
+    begun, in hours, minutes and seconds. It gets no new ones meanwhile, and ends sooner when it has none left. Then
     it is told to stop, and killed 30 seconds later. At most 24h. Default `2m`."""
 
     rules = (

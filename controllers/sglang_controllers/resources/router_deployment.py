@@ -3,10 +3,12 @@
 from typing import Any
 
 from sglang_controllers import names
+from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.router import Router, RoutingPolicy
 from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.podtemplate import merged_template
+from sglang_controllers.resources.agent import drain_timeout_s
 from sglang_controllers.resources.metadata import labels, metadata, selector
 from sglang_controllers.resources.subject import Subject
 from sglang_controllers.revision import Revision
@@ -21,7 +23,7 @@ REACTION_S = 6
 """Until kube-proxies have heard that a router goes. It takes connections as long."""
 
 REQUEST_TIMEOUT_S = 1800
-"""No request lasts longer through a router, so one that goes never has to cut any."""
+"""No request lasts longer through a router."""
 
 EXIT_S = 30
 
@@ -35,7 +37,7 @@ def router_replicas(spec: Router) -> int:
 
 
 def router_deployment(
-    router: Subject, engines: Subject, spec: Router, revision: Revision, images: Images
+    router: Subject, engines: Subject, spec: ClusterSpec, revision: Revision, images: Images
 ) -> Manifest:
     """The routers of one revision of their settings. The pod template is never changed."""
     meta = metadata(router, router.revision_name(revision.name), revision.name)
@@ -44,7 +46,7 @@ def router_deployment(
         "kind": "Deployment",
         "metadata": meta | {"annotations": {names.SPEC_HASH_ANNOTATION: revision.spec_hash}},
         "spec": {
-            "replicas": router_replicas(spec),
+            "replicas": router_replicas(spec.router),
             "selector": {"matchLabels": selector(router, revision.name)},
             # For `kubectl rollout restart`, which makes routers read a new API key.
             "strategy": {
@@ -58,15 +60,18 @@ def router_deployment(
 
 
 def _pod_template(
-    router: Subject, engines: Subject, spec: Router, revision: str, images: Images
+    router: Subject, engines: Subject, whole: ClusterSpec, revision: str, images: Images
 ) -> Manifest:
+    spec, drain_s = whole.router, drain_timeout_s(whole)
     base = {
         "metadata": {"labels": labels(router, revision)},
         "spec": {
             "serviceAccountName": router.role_name,
             "automountServiceAccountToken": True,
             "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": REACTION_S + REQUEST_TIMEOUT_S + EXIT_S,
+            # Not more than engines have: a namespace that is deleted is looked at again only after
+            # half of the longest of its pods' grace periods.
+            "terminationGracePeriodSeconds": REACTION_S + drain_s + EXIT_S,
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": ROUTER_UID,
@@ -81,17 +86,17 @@ def _pod_template(
                     "labelSelector": {"matchLabels": selector(router, revision)},
                 }
             ],
-            "containers": [_container(engines, spec, images)],
+            "containers": [_container(engines, spec, drain_s, images)],
         },
     }
     return merged_template(base, spec.pod_template)
 
 
-def _container(engines: Subject, spec: Router, images: Images) -> Manifest:
+def _container(engines: Subject, spec: Router, drain_s: int, images: Images) -> Manifest:
     return {
         "name": names.ROUTER_CONTAINER,
         "image": images.router,
-        "args": router_arguments(engines, spec),
+        "args": router_arguments(engines, spec, drain_s),
         **_environment(spec),
         "ports": [
             {"name": names.ENGINE_PORT_NAME, "containerPort": names.ROUTER_PORT},
@@ -121,7 +126,7 @@ def _container(engines: Subject, spec: Router, images: Images) -> Manifest:
     }
 
 
-def router_arguments(engines: Subject, spec: Router) -> list[str]:
+def router_arguments(engines: Subject, spec: Router, drain_s: int) -> list[str]:
     """What smg is started with; of an option that comes twice, it takes the last."""
     found_by = [f"{label}={value}" for label, value in selector(engines).items()]
     options: dict[str, Any] = {
@@ -140,7 +145,7 @@ def router_arguments(engines: Subject, spec: Router) -> list[str]:
         "worker-startup-check-interval": 1,
         "worker-startup-timeout-secs": 10,
         "request-timeout-secs": REQUEST_TIMEOUT_S,
-        "shutdown-grace-period-secs": REQUEST_TIMEOUT_S,
+        "shutdown-grace-period-secs": drain_s,
         "prometheus-port": names.ROUTER_METRICS_PORT,
     }
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]

@@ -18,8 +18,8 @@ def engines(**engine: Any) -> Manifest:
     return pod_spec(world, engines_key(world))
 
 
-def routers() -> Manifest:
-    world = a_serving_world()
+def routers(**engine: Any) -> Manifest:
+    world = a_serving_world(engine=engine)
     (key,) = (k for k in world.children if k.kind == "Deployment" and "-router-" in k.name)
     return pod_spec(world, key)
 
@@ -37,14 +37,18 @@ def test_no_grace_period_is_shorter_than_the_drain(timeout: str | None, seconds:
     assert spec["terminationGracePeriodSeconds"] == reaction_s + drain_s + 30
 
 
-def test_no_router_is_cut_short_of_its_longest_request() -> None:
-    spec = routers()
+@pytest.mark.parametrize(("timeout", "seconds"), [(None, 120), ("10m", 600)])
+def test_a_router_that_goes_may_take_as_long_as_an_engine(
+    timeout: str | None, seconds: int
+) -> None:
+    spec = routers(**({"drainTimeout": timeout} if timeout else {}))
     (router,) = spec["containers"]
-    longest_s = int(router["args"][router["args"].index("--request-timeout-secs") + 1])
+    ends_s = int(router["args"][router["args"].index("--shutdown-grace-period-secs") + 1])
 
     sleeps_s = router["lifecycle"]["preStop"]["sleep"]["seconds"]
 
-    assert spec["terminationGracePeriodSeconds"] >= sleeps_s + longest_s
+    assert ends_s == seconds
+    assert spec["terminationGracePeriodSeconds"] == sleeps_s + ends_s + 30
 
 
 def test_no_probe_is_faster_than_the_health_check_that_it_waits_for() -> None:
