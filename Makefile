@@ -47,7 +47,7 @@ e2e: venv ## The quickstart, then the tests on its kind cluster
 	@.ci/stage "quickstart" e2e/quickstart.sh
 	@.ci/stage "end-to-end tests" bash -c '$(E2E_ENV) exec $(PYTEST) -m "not soak" e2e/tests'
 
-test: ## All tests, cheap ones first (about 25 min, 45 min on a fresh machine)
+test: ## All tests, cheap ones first (about 40 min, 60 min on a fresh machine)
 	@.ci/stage check $(MAKE) check
 	@.ci/stage test-integration $(MAKE) test-integration
 	@.ci/stage e2e $(MAKE) e2e
