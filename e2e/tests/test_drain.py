@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.tests.inside import KILL, SLOW
 from e2e.tests.kube import (
     ENGINE_IMAGE,
     NO_ACCELERATOR,
@@ -14,6 +15,7 @@ from e2e.tests.kube import (
     a_cluster,
     in_flight,
     on_gpu_nodes,
+    restricted_pod,
     wait_for,
 )
 
@@ -43,54 +45,20 @@ print("seen", seen, "end", json.dumps(end), flush=True)
 """
 """A client: says when its stream has begun, and at the end how much it got."""
 
-KILL_AGENT = """
-import os, pathlib, signal
-for folder in pathlib.Path("/proc").iterdir():
-    if folder.name.isdigit() and folder.name != str(os.getpid()):
-        if b"sglang-agent" in (folder / "cmdline").read_bytes():
-            os.kill(int(folder.name), signal.SIGKILL)
-"""
-
-SLOW = """
-import json, urllib.request
-body = json.dumps({"forward_sleep_time": 1}).encode()
-headers = {"Content-Type": "application/json"}
-urllib.request.urlopen(
-    urllib.request.Request("http://127.0.0.1:30000/slow_down", body, headers), timeout=20
-)
-"""
-"""One token a second from now on."""
-
 SOON_S = 30
 """From the end of the last request to the end of the pod."""
 
 
 def client(name: str, cluster: str, tokens: int) -> Manifest:
-    restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "restartPolicy": "Never",
-            "nodeSelector": {"sglang.dev/pool": "gpu"},
-            "tolerations": [{"operator": "Exists"}],
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 1000,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "client",
-                    "image": ENGINE_IMAGE,
-                    "command": ["python3", "-c", STREAM],
-                    "args": [f"http://{cluster}-engines:8000", str(tokens)],
-                    "securityContext": restricted,
-                }
-            ],
-        },
+    container = {
+        "name": "client",
+        "image": ENGINE_IMAGE,
+        "command": ["python3", "-c", STREAM],
+        "args": [f"http://{cluster}-engines:8000", str(tokens)],
     }
+    pod = restricted_pod(name, container)
+    where = {"nodeSelector": {"sglang.dev/pool": "gpu"}, "tolerations": [{"operator": "Exists"}]}
+    return pod | {"spec": pod["spec"] | where}
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +100,9 @@ def gone(namespace: Namespace, pod: Manifest, timeout_s: float) -> None:
 
 def test_an_agent_that_is_killed_disturbs_no_request(drains: Namespace) -> None:
     (pod,) = drains.pods("patient")
-    name = pod["metadata"]["name"]
     begun(drains, "undisturbed", "patient", 1500)
 
-    drains.kubectl("exec", name, "-c", "engine", "--", "python3", "-c", KILL_AGENT)
+    drains.inside(pod, KILL, "agent")
 
     said = ended(drains, "undisturbed", 120)
     assert "broken" not in said
@@ -177,7 +144,7 @@ def test_a_scale_in_takes_the_engine_without_work(drains: Namespace) -> None:
 def test_a_drain_ends_at_its_time_out(drains: Namespace) -> None:
     (pod,) = drains.pods("hasty")
     begun(drains, "cut", "hasty", 2000)
-    drains.kubectl("exec", pod["metadata"]["name"], "-c", "engine", "--", "python3", "-c", SLOW)
+    drains.inside(pod, SLOW)
     start = time.monotonic()
 
     drains.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")

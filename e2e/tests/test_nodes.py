@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.tests.kube import Manifest, Namespace, a_cluster, kubectl, wait_for
+from e2e.tests.kube import ENGINE, Manifest, Namespace, a_cluster, paused, wait_for
 
 NAME = "nodes"
 
@@ -41,21 +41,10 @@ def nodes(namespace: Namespace) -> Namespace:
 
 
 @contextmanager
-def lost(node: str) -> Iterator[None]:
-    """The node stands still, as if its power were gone, and goes on at the end."""
-    subprocess.run(["docker", "pause", node], check=True, capture_output=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["docker", "unpause", node], check=True, capture_output=True)
-        kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=60s")
-
-
-@contextmanager
 def pods_seen(namespace: Namespace) -> Iterator[set[str]]:
-    """Complete at the end: the uid of every pod that the cluster had meanwhile, however shortly."""
+    """Complete at the end: the uid of every engine that there was meanwhile, however shortly."""
     uids = "-o=jsonpath={.metadata.uid}{'\\n'}"
-    selector = f"-l=sglang.dev/cluster={NAME}"
+    selector = f"-l=sglang.dev/cluster={NAME},sglang.dev/role={ENGINE}"
     seen: set[str] = set()
     command = ["kubectl", "-n", namespace.name, "get", "pods", selector, uids, "--watch"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
@@ -79,7 +68,7 @@ def test_a_lost_node_costs_one_engine_that_starts_once_elsewhere(nodes: Namespac
     node = first["spec"]["nodeName"]
 
     with pods_seen(nodes) as seen:
-        with lost(node):
+        with paused(node):
             message = nodes.wait_reason(NAME, "NodeLost", NOTICED_S)
             nodes.wait_ready(NAME, REPLACED_S)
             (second,) = nodes.pods(NAME)
