@@ -202,13 +202,17 @@ def _not_started(status: Manifest, ended: Manifest) -> Finding:
 
 
 def _killed_by_startup_probe(status: Manifest, ended: Manifest, events: Sequence[Manifest]) -> bool:
-    """Kubelet has told, during this run of the container, that it kills it for that."""
+    """Kubelet has told, during this run of the container, that it kills it for that.
+
+    It counts repeats in one event, whose last time may belong to the run after this one.
+    """
     since, until = moment(ended.get("startedAt")), moment(ended.get("finishedAt"))
     kill = f"Container {status.get('name')} failed startup probe"
     for event in events:
         if event.get("reason") == "Killing" and kill in (event.get("message") or ""):
-            at = moment(event.get("lastTimestamp") or event.get("eventTime"))
-            if not (at and since and until) or since <= at <= until:
+            last = moment(event.get("lastTimestamp") or event.get("eventTime"))
+            first = moment(event.get("firstTimestamp")) or last
+            if not (first and last and since and until) or (first <= until and since <= last):
                 return True
     return False
 

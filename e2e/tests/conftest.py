@@ -34,4 +34,4 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[Namespace]:
     # Engines first: a namespace that has to wait for pods looks again after half of their grace.
     kubectl("-n", name, "delete", "sglangclusters", "--all")
     kubectl("-n", name, "wait", "--for=delete", "pods", "-l=sglang.dev/cluster", "--timeout=150s")
-    kubectl("delete", "namespace", name, "--timeout=180s")
+    kubectl("delete", "namespace", name, "--wait=false")

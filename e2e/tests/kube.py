@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from typing import Any
 
@@ -22,6 +22,7 @@ CPU_ENGINE: Manifest = {
     "image": ENGINE_IMAGE,
     "accelerator": {"count": 1},
     "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "4Gi"}},
+    "drainTimeout": "5s",
     "sharedMemory": "256Mi",
     "extraArgs": {
         "device": "cpu",
@@ -32,17 +33,34 @@ CPU_ENGINE: Manifest = {
 }
 
 
+class UnreachableError(AssertionError):
+    """The API server did not answer."""
+
+
+TRIES = 3
+
+
 def kubectl(*arguments: str, stdin: str | None = None, check: bool = True) -> str:
     """What kubectl prints; with check=False also what it complains about."""
     done = subprocess.run(
         ["kubectl", *arguments], input=stdin, capture_output=True, text=True, check=False
     )
     if check and done.returncode:
-        raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+        unreachable = "Unable to connect to the server" in done.stderr
+        error = UnreachableError if unreachable else AssertionError
+        raise error(f"kubectl {' '.join(arguments)}: {done.stderr}")
     return done.stdout if check else done.stdout + done.stderr
 
 
 def get(*arguments: str) -> Manifest:
+    """As JSON. An API server that has no time to answer at the moment is asked again."""
+    for _ in range(TRIES - 1):
+        with suppress(UnreachableError):
+            return _got(*arguments)
+    return _got(*arguments)
+
+
+def _got(*arguments: str) -> Manifest:
     answer: Manifest = json.loads(kubectl("get", *arguments, "-o", "json"))
     return answer
 
@@ -103,12 +121,14 @@ class Namespace:
 
     def wait_reason(self, name: str, reason: str, timeout_s: float = 60) -> str:
         """Wait until Ready is False for that reason; its message."""
-        wait_for(
-            lambda: self.condition(name, "Ready").get("reason") == reason,
-            timeout_s,
-            lambda: f"{name}: wanted {reason}, is {self.condition(name, 'Ready')}",
-        )
-        ready = self.condition(name, "Ready")
+        ready: Manifest = {}
+
+        def told() -> bool:
+            ready.clear()
+            ready.update(self.condition(name, "Ready"))
+            return ready.get("reason") == reason
+
+        wait_for(told, timeout_s, lambda: f"{name}: wanted {reason}, is {ready}")
         assert ready["status"] == "False"
         return str(ready["message"])
 
@@ -158,8 +178,12 @@ def wait_for(
 
 
 def a_cluster(name: str, engine: Manifest | None = None, **spec: Any) -> Manifest:
-    """An SGLangCluster with the CPU engine and a tiny model; `engine` adds to its settings."""
+    """An SGLangCluster with the CPU engine and a tiny model; `engine` adds to its settings.
+
+    It has no routers unless `router` is given: they all fit on one node only as long as they are few.
+    """
     whole = deepcopy(CPU_ENGINE) | (engine or {})
+    spec = {"router": {"enabled": False}} | spec
     model = {"source": MODEL, "dtype": "float32"} | spec.pop("model", {})
     return {
         "apiVersion": "sglang.dev/v1alpha1",

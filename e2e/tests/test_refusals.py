@@ -5,7 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.tests.kube import NO_ACCELERATOR, Manifest, Namespace, a_cluster, kubectl, wait_for
+from e2e.tests.kube import (
+    NO_ACCELERATOR,
+    Manifest,
+    Namespace,
+    a_cluster,
+    kubectl,
+    on_gpu_nodes,
+    wait_for,
+)
 
 WEBHOOKS: Manifest = {
     "apiVersion": "admissionregistration.k8s.io/v1",
@@ -94,7 +102,7 @@ def refusals(namespace: Namespace) -> Iterator[Namespace]:
     try:
         wait_for(lambda: DENIED in denied_pod(), 60, denied_pod)
         namespace.apply(
-            a_cluster("webhook", NO_ACCELERATOR),
+            on_gpu_nodes(a_cluster("webhook", NO_ACCELERATOR)),
             a_cluster("pod-webhook", NO_ACCELERATOR),
             a_cluster("policy", NO_ACCELERATOR),
             on({"nodeSelector": {"sglang.dev/pool": "gpu"}}, a_cluster("tainted", NO_ACCELERATOR)),

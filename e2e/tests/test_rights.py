@@ -50,7 +50,7 @@ def audit(namespace: Namespace) -> list[Manifest]:
 def lose_labels(namespace: Namespace) -> None:
     """Somebody takes our label off every object. No engine is needed for that."""
     ours = "sglang.dev/cluster=edited"
-    namespace.apply(a_cluster("edited", replicas=0))
+    namespace.apply(a_cluster("edited", replicas=0, router={}))
     namespace.wait_ready("edited")
     namespace.kubectl("label", KINDS, f"-l={ours}", "sglang.dev/cluster-")
     wait_for(lambda: count(namespace, ours) == OBJECTS, 60)

@@ -28,7 +28,6 @@ OPERATOR = ("-n", "sglang-system")
 pytestmark = pytest.mark.timeout(600)
 """Engines start slowly beside a load."""
 
-MOST = 2.5
 LONG = 600
 """Tokens: such a request takes so long that some are always in flight."""
 
@@ -61,9 +60,9 @@ def _again() -> None:
 def load(namespace: Namespace, request: pytest.FixtureRequest) -> Iterator[Load]:
     """Two engines behind their routers, and clients with long requests."""
     engine = NO_ACCELERATOR | {"drainTimeout": "8s"}
-    namespace.apply(on_gpu_nodes(a_cluster(NAME, engine, replicas=2)))
+    namespace.apply(on_gpu_nodes(a_cluster(NAME, engine, replicas=2, router={})))
     namespace.wait_ready(NAME)
-    load = Load(namespace, f"http://{NAME}:8000/v1", NAME, most=MOST, long=LONG)
+    load = Load(namespace, f"http://{NAME}:8000/v1", NAME, long=LONG)
     load.start()
     yield load
     load.stop()
@@ -149,6 +148,7 @@ def test_a_drain_that_is_cut_is_told_and_counted(namespace: Namespace, load: Loa
     with load.event("drain cut") as event:
         pod = a_busy_engine(namespace)
         namespace.inside(pod, SLOW)
+        wait_for(lambda: in_flight(namespace, pod) >= 1, 60)  # what it has now stays
         deleted = time.time()
         namespace.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
         wait_for(lambda: len(namespace.all_pods(NAME)) == 3, 30)

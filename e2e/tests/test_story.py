@@ -18,6 +18,7 @@ def story(namespace: Namespace) -> Namespace:
     namespace.apply(
         a_cluster(
             NAME,
+            router={},
             cache={"eviction": {"policy": "lfu"}},
             scheduling={
                 "policy": "lpm",

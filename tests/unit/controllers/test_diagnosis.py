@@ -196,6 +196,16 @@ def test_an_engine_that_loads_too_long_is_told_apart_from_a_crash() -> None:
     assert crash.reason == "EngineCrash"
 
 
+def test_the_next_kill_does_not_make_a_crash_of_the_one_before() -> None:
+    pod = a_pod(**loading("2026-11-29T12:00:00Z", "2026-11-29T12:31:00Z"))
+    twice = killing("2026-11-29T13:01:05Z") | {"firstTimestamp": "2026-11-29T12:30:05Z", "count": 2}
+
+    finding = diagnosis(pod, (twice,))
+
+    assert finding is not None
+    assert finding.reason == "StartupTimeout"
+
+
 def on_a_lost_node(reason: str = "") -> dict[str, Any]:
     """Conditions as the node controller leaves them, or a kubelet that gives a reason."""
     ready = {"type": "Ready", "status": "False"} | ({"reason": reason} if reason else {})
