@@ -27,6 +27,8 @@ UNANSWERED_S = 600
 
 BEAT_S = 1.0
 SETTLE_S = 2.0
+REACHABLE_S = 30.0
+"""A node takes a moment to send connections to a Service's first endpoint."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -216,6 +218,19 @@ class Load:
             await asyncio.sleep(BEAT_S)
 
 
+async def reachable(url: str, session: aiohttp.ClientSession) -> None:
+    """Return when somebody listens. What they answer is what is measured afterwards."""
+    over = time.monotonic() + REACHABLE_S
+    while True:
+        try:
+            async with session.get(f"{url}/models"):
+                return
+        except aiohttp.ClientConnectionError:
+            if time.monotonic() > over:
+                raise
+        await asyncio.sleep(BEAT_S)
+
+
 def say(**fields: Any) -> None:
     print(json.dumps(fields), flush=True)
 
@@ -227,6 +242,7 @@ async def main(settings: Settings) -> None:
         aiohttp.ClientSession(timeout=patience, connector=connections) as session,
         openai.AsyncOpenAI(base_url=settings.url, api_key="none") as client,
     ):
+        await reachable(settings.url, session)
         load = Load(settings, {"sdk": sdk(settings, client), "raw": raw(settings, session)})
         capacity = await load.capacity()
         rate = min(settings.share * capacity, settings.most)
