@@ -13,10 +13,10 @@ for folder in pathlib.Path("/proc").iterdir():
 
 SLOW = """
 import json, urllib.request
-body = json.dumps({"forward_sleep_time": 1}).encode()
+body = json.dumps({"forward_sleep_time": 3}).encode()
 headers = {"Content-Type": "application/json"}
 urllib.request.urlopen(
     urllib.request.Request("http://127.0.0.1:30000/slow_down", body, headers), timeout=20
 )
 """
-"""One token a second from now on."""
+"""A token every three seconds from now on."""

@@ -28,8 +28,8 @@ OPERATOR = ("-n", "sglang-system")
 pytestmark = pytest.mark.timeout(600)
 """Engines start slowly beside a load."""
 
-LONG = 600
-"""Tokens: such a request takes so long that some are always in flight."""
+LONG = 1200
+"""Tokens: such a request takes so long that it is still in flight when a fault has been made."""
 
 REACTION_S = 2
 """From the death of an engine until no router sends it anything."""
