@@ -119,6 +119,15 @@ create() {
   # kubectl wait says nothing about nodes that have not joined yet; kind has let all three join.
   watched "waiting for the nodes" kubectl wait --for=condition=Ready nodes --all --timeout=180s >/dev/null
 }
+# kube-proxy sends a Service's connections to a pod in one table and refuses them without pods in another. Between the
+# two writes one leaves the node for good, and where a proxy outside answers for every address, that is who answers.
+SERVICES=10.96.0.0/16 # kind's default
+guard() {
+  local node rule=(FORWARD -d "$SERVICES" -j DROP)
+  for node in "$CLUSTER-control-plane" "${WORKERS[@]}"; do
+    docker exec "$node" iptables -w -C "${rule[@]}" 2>/dev/null || docker exec "$node" iptables -w -I "${rule[@]}"
+  done
+}
 # What may already be so: the control plane takes pods (the operator's), the workers only pods that ask for GPUs.
 shape() {
   local worker
@@ -144,6 +153,7 @@ else
   "prepare_$CHOICE"
   create "$@"
 fi
+guard
 shape
 [ $# = 0 ] || "$KIND_DIR/load.sh" "$@"
 log "cluster \"$CLUSTER\" is up ($(seconds_since "$START") s); kubectl reaches it after: . ${KIND_DIR#"$PWD/"}/env.sh"
