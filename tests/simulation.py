@@ -13,8 +13,16 @@ from sglang_controllers import names
 from sglang_controllers.manifest import Manifest, ObjectKey, key_of
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
-from sglang_controllers.pods import is_alive, is_ready, revision_of, role_of, worker_url
+from sglang_controllers.pods import (
+    condition,
+    is_alive,
+    is_ready,
+    revision_of,
+    role_of,
+    worker_url,
+)
 from sglang_controllers.reports import EngineReport, RouterReport
+from sglang_controllers.router_rollout import COMPLETED
 from sglang_controllers.snapshot import Snapshot
 from tests.builders import NOW, a_cluster
 
@@ -89,6 +97,7 @@ class World:
             self.now += timedelta(seconds=20)
             self._deployments()
             self._kubelet()
+            self._progress()
 
     def turns(self, count: int) -> None:
         """Reconcile and live, again and again."""
@@ -181,7 +190,21 @@ class World:
             if key.kind == "Deployment" and revision_of(live) == revision:
                 live.setdefault("status", {})
                 _become(live, "ReplicaFailure", str(refused), self.now)
-                live["status"]["conditions"][0]["message"] = 'exceeded quota: "gpus"'
+                failure = condition(live, "ReplicaFailure") or {}
+                failure["message"] = 'exceeded quota: "gpus"'
+
+    def _progress(self) -> None:
+        """Once all pods of a Deployment were available, it says so for ever."""
+        for key, live in self.children.items():
+            if key.kind == "Deployment":
+                mine = [p for p in self.pods if revision_of(p) == revision_of(live)]
+                ready = [pod for pod in mine if is_ready(pod)]
+                live.setdefault("status", {})["readyReplicas"] = len(ready)
+                before = condition(live, "Progressing") or {}
+                complete = before.get("reason") == COMPLETED or 0 < len(mine) == len(ready)
+                _become(live, "Progressing", "True", self.now)
+                found = condition(live, "Progressing") or {}
+                found["reason"] = COMPLETED if complete else "ReplicaSetUpdated"
 
     def _new_pod(self, revision: str, role: str) -> Manifest:
         self.serial += 1

@@ -32,6 +32,8 @@ ROUTER_METRICS_PORT = 29000
 ROUTER_METRICS_PORT_NAME = "metrics"
 ROUTER_LIST_PORT = 29001
 ROUTER_LIST_PORT_NAME = "workers"
+ROUTER_KEY_VARIABLE = "SGLANG_ROUTER_API_KEY"
+"""Where the launcher in images/router reads the API key."""
 SERVICE_PORT = 8000
 
 MODEL_MOUNT = "/model"

@@ -66,6 +66,12 @@ def _container_fault(pod: Manifest, status: Manifest) -> Finding | None:
                 f"the runtime cannot start container {name} of a router: {last}. Check "
                 f"{CONTAINER}.image",
             )
+        if names.ROUTER_KEY_VARIABLE in last:
+            return Finding(
+                Reason.ROUTER_CRASH,
+                f"a router cannot use its API key: {last}. Correct the key of the Secret that "
+                "spec.router.apiKeySecretRef names",
+            )
         if ended.get("exitCode") != 0 or when == "lastState":
             return Finding(
                 Reason.ROUTER_CRASH,

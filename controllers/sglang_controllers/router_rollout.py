@@ -1,7 +1,8 @@
 """Writes that bring the routers one step nearer to what is wanted.
 
 New settings get a Deployment of their own; the old one goes when its successor serves. So a router
-that cannot start takes nothing away.
+that cannot start takes nothing away. One that never served goes as soon as its settings are not
+wanted any more: when what it lacked appears, it would serve with them, and with a withdrawn API key.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey, key_of
 from sglang_controllers.ownership import is_ours
 from sglang_controllers.plan import Apply, Delete
-from sglang_controllers.pods import revision_of
+from sglang_controllers.pods import condition, revision_of
 from sglang_controllers.resources.deployment import deployment_step
 from sglang_controllers.resources.disruption_budget import disruption_budget
 from sglang_controllers.resources.router_access import router_access
@@ -62,7 +63,7 @@ def router_steps(
             )
             if differs(manifest, deployment):
                 apply.append(Apply(manifest, deployment["metadata"]["uid"], complete=False))
-        elif revision is None or replaced:
+        elif revision is None or replaced or _never_served(deployment):
             gone.append(_delete(deployment))
     if routing.revision is None:
         gone += [
@@ -73,6 +74,16 @@ def router_steps(
             and not children[key]["metadata"].get("deletionTimestamp")
         ]
     return tuple(apply), tuple(gone)
+
+
+COMPLETED = "NewReplicaSetAvailable"
+"""Kubernetes' reason at a Deployment once all of its pods were available, and ever after."""
+
+
+def _never_served(live: Manifest) -> bool:
+    progress = condition(live, "Progressing")
+    ready = (live.get("status") or {}).get("readyReplicas")
+    return progress is not None and progress.get("reason") != COMPLETED and not ready
 
 
 def _delete(live: Manifest) -> Delete:

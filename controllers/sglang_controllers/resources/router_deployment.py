@@ -159,5 +159,5 @@ def _environment(spec: Router) -> dict[str, Any]:
         return {}
     reference = {"name": spec.api_key_secret_ref.name, "key": spec.api_key_secret_ref.key}
     return {
-        "env": [{"name": "SGLANG_ROUTER_API_KEY", "valueFrom": {"secretKeyRef": reference}}],
+        "env": [{"name": names.ROUTER_KEY_VARIABLE, "valueFrom": {"secretKeyRef": reference}}],
     }

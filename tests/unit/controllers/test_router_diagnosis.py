@@ -35,6 +35,11 @@ def ended(code: int, message: str, reason: str = "Error") -> dict[str, Any]:
         (ended(1, "x\nerror: bad policy"), Reason.ROUTER_CRASH, "kubectl logs pod-1 -c router"),
         (ended(1, ""), Reason.ROUTER_CRASH, "left no message"),
         (
+            ended(2, "error: SGLANG_ROUTER_API_KEY: the value is empty; set a key"),
+            Reason.ROUTER_CRASH,
+            "spec.router.apiKeySecretRef",
+        ),
+        (
             ended(128, "no such file", "StartError"),
             Reason.CONTAINER_CONFIG,
             "containers[router].image",

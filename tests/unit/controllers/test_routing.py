@@ -110,6 +110,19 @@ def test_a_router_that_cannot_start_takes_nothing_away() -> None:
     assert world.condition("Available")["status"] == "True"  # type: ignore[index]
 
 
+def test_settings_that_never_served_go_with_the_next_ones() -> None:
+    world = a_serving_world()
+    good = {revision_of(pod) for pod in world.pods}
+    world.behaviour = lambda revision: GOOD if revision in good else BROKEN
+
+    for policy in ("round_robin", "power_of_two"):
+        world.change(router={"policy": policy})
+        world.turns(5)
+
+    assert len(router_deployments(world)) == 2, "the one that serves, and the newest"
+    assert sum(map(is_ready, world.routers)) == 2
+
+
 @pytest.mark.parametrize("field", [{"replicas": 3}, {"replicas": 1}])
 def test_the_number_of_routers_changes_without_new_ones(field: dict[str, int]) -> None:
     world = a_serving_world()
