@@ -23,8 +23,8 @@ POD = "load"
 REPEATS = int(os.environ.get("SGLANG_E2E_REPEATS", "1"))
 """Rounds of all events."""
 
-SHARE = 0.4
-"""Of the engines' measured capacity. One of two may go without the other being too much for it."""
+SHARE = 0.2
+"""Of the engines' measured capacity: one of two goes, and the next takes the CPU to start."""
 
 STARTED_S = 90
 SETTLED_S = 150

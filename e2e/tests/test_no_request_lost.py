@@ -24,14 +24,15 @@ from e2e.tests.load import REPEATS, Load, report
 NAME = "lost"
 OPERATOR = ("-n", "sglang-system")
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 """Engines start slowly beside a load."""
 
 MOST = 1.5
 """Requests a second. With more, engines start for minutes on two cores."""
 
 AGENT_BACK_S = 5
-MOVED_S = 200
+MOVED_S = 400
+"""Two starts, beside a load, on a machine that has other work."""
 
 RESET = ("ServerDisconnectedError", "ClientOSError", "ConnectionResetError")
 """What a client sees when the connection that it keeps is closed while it writes."""
@@ -47,7 +48,7 @@ def load(namespace: Namespace, request: pytest.FixtureRequest) -> Iterator[Load]
     """Two engines behind their routers, and clients that do not stop."""
     engine = NO_ACCELERATOR | {"drainTimeout": "1m"}
     namespace.apply(on_gpu_nodes(a_cluster(NAME, engine, replicas=2, router={})))
-    namespace.wait_ready(NAME)
+    namespace.wait_ready(NAME, MOVED_S)
     load = Load(namespace, f"http://{NAME}:8000/v1", NAME, most=MOST)
     load.start()
     yield load
@@ -58,7 +59,7 @@ def load(namespace: Namespace, request: pytest.FixtureRequest) -> Iterator[Load]
 def whole(namespace: Namespace) -> None:
     """Two engines serve, and none is on its way out any more."""
     wait_for(lambda: len(namespace.all_pods(NAME)) == 2, MOVED_S)
-    namespace.wait_ready(NAME)
+    namespace.wait_ready(NAME, MOVED_S)
 
 
 def another_eviction_policy(namespace: Namespace) -> None:
@@ -81,7 +82,7 @@ def agent_of(namespace: Namespace, name: str) -> Manifest:
 def test_a_rolling_update_loses_nothing(namespace: Namespace, load: Load) -> None:
     with load.event("rolling update") as event:
         another_eviction_policy(namespace)
-        namespace.wait_ready(NAME)
+        namespace.wait_ready(NAME, MOVED_S)
         whole(namespace)
 
     assert not event.lost(), event.explain()
@@ -138,7 +139,7 @@ def test_an_operator_killed_in_the_middle_of_an_update_loses_nothing(
         another_eviction_policy(namespace)
         wait_for(lambda: len(revisions(namespace)) == 2, 60)
         kubectl(*OPERATOR, "delete", "pods", "--all", "--force", "--grace-period=0")
-        namespace.wait_ready(NAME)
+        namespace.wait_ready(NAME, MOVED_S)
         whole(namespace)
 
     assert not event.lost(), event.explain()
@@ -179,7 +180,7 @@ def test_new_routers_cost_the_sdk_nothing(namespace: Namespace, load: Load) -> N
             ),
             MOVED_S,
         )
-        namespace.wait_ready(NAME)
+        namespace.wait_ready(NAME, MOVED_S)
 
     assert not event.lost("sdk"), event.explain()
     assert all(r.error.startswith(RESET) for r in event.lost("raw")), event.explain()

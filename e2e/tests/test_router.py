@@ -35,8 +35,8 @@ REACTION_S = 2
 """From the death of an engine until no router sends it anything."""
 
 OUT_S = 8
-"""From an engine's silence until it gets no more requests: two health checks 2 s apart, each of
-which waits 2 s for an answer, and 2 s for the next to begin."""
+"""From an engine's silence until it gets no more requests: smg skips one that stalls, long before
+its health checks fail."""
 
 PAUSED_S = 30
 """Less than Kubernetes needs to give the node up."""
