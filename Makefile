@@ -12,6 +12,8 @@ export SGLANG_OPERATOR_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sglang-op
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# They wait more than they compute. A file's tests share what they start, so they stay together.
+TWO_AT_ONCE := -n 2 --dist loadfile --no-loadscope-reorder
 # The cluster's kubectl and kubeconfig.
 E2E_ENV := . e2e/kind/env.sh &&
 
@@ -41,7 +43,8 @@ check: venv ## Everything that needs no cluster: linters, types, unit and golden
 test-integration: venv ## Against a real API server (started and stopped by the tests)
 	@[ -n "$${KUBEBUILDER_ASSETS:-}" ] || .ci/stage "control plane binaries" e2e/kind/build.sh kube
 	@.ci/stage "CPU engine environment" images/build.sh engine-env
-	@.ci/stage "integration tests" $(PYTEST) -m "not soak" tests/integration
+	@.ci/stage "integration tests" $(PYTEST) $(TWO_AT_ONCE) -m "not soak and not quiet" tests/integration
+	@.ci/stage "measuring tests" $(PYTEST) -m "quiet and not soak" tests/integration
 
 e2e: venv ## The quickstart, then the tests on its kind cluster
 	@.ci/stage "quickstart" e2e/quickstart.sh

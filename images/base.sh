@@ -7,7 +7,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=e2e/kind/lib.sh
 . "$ROOT/e2e/kind/lib.sh"
 PUBLIC_PYTHON=docker.io/library/python:3.11-slim-bookworm
-OWN_PYTHON=docker.io/sglang-operator/python:3.11-bookworm-2
+OWN_PYTHON=docker.io/sglang-operator/python:3.11-bookworm-3
 # On every image made here, and on those built from one: build.sh removes them when nothing names them any more.
 IMAGE_LABEL=dev.sglang.image=true
 # Packages that only usrmerge pulls in; the root is made with merged folders anyway.
@@ -16,7 +16,7 @@ USRMERGE="usrmerge libfile-find-rule-perl libnumber-compare-perl libtext-glob-pe
 present() { docker image inspect "$1" >/dev/null 2>&1; }
 public() { present "$1" || timeout 300 docker pull --quiet "$1" >/dev/null 2>&1; }
 
-# A root with Python and without apt, compilers or documentation (95 MB). It trusts the certificates that this machine
+# A root with Python and without apt, Perl, compilers or documentation (82 MB). It trusts the certificates that this machine
 # trusts, as builds in it reach package indexes the way this machine does.
 debian_root() {
   local exclude folder root
@@ -32,6 +32,7 @@ debian_root() {
     --include=usr-is-merged,python3,libstdc++6 \
     --customize-hook='install -D -m 0644 /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/ca-certificates.crt"' \
     --customize-hook="dpkg --root=\"\$1\" --purge $USRMERGE >/dev/null" \
+    --customize-hook='dpkg --root="$1" --purge --force-remove-essential --force-depends perl-base >/dev/null' \
     bookworm "$root.new"
   docker import --change 'CMD ["python3"]' --change "LABEL $IMAGE_LABEL" "$root.new" "$OWN_PYTHON" >/dev/null
   rm -f "$root.new"

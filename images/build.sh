@@ -37,9 +37,9 @@ inputs() {
   cd "$ROOT"
   case $1 in
     operator) find Dockerfile .dockerignore pyproject.toml uv.lock operator controllers images/base.sh -type f ;;
-    agent) find .dockerignore pyproject.toml uv.lock images/agent images/base.sh -type f ;;
+    agent) find .dockerignore pyproject.toml uv.lock images/agent images/warming images/base.sh -type f ;;
     router) find .dockerignore pyproject.toml uv.lock images/router images/agent/shrink.py images/base.sh -type f ;;
-    engine) find images/engine images/base.sh -type f ;;
+    engine) find .dockerignore images/engine images/warming images/base.sh -type f ;;
     model) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py} ;;
     tiny) printf '%s\n' images/model/{Dockerfile,requirements.txt,smollm2.py,tiny.py} ;;
   esac | grep -v __pycache__ | LC_ALL=C sort
@@ -80,12 +80,13 @@ build_router() {
   docker_build router "$ROOT" --file "$IMAGES/router/Dockerfile" --build-arg "BASE=$python" --build-arg "UV=$uv"
 }
 build_engine() {
-  local python
+  local python uv
   engine_environment
   python=$("$IMAGES/base.sh" python)
+  uv=$("$IMAGES/base.sh" uv)
   docker_build engine-cpu-base "$ENGINE_ENV" --file "$IMAGES/engine/cpu/Dockerfile" --build-arg "BASE=$python"
-  docker_build engine-cpu "$IMAGES/engine" --file "$IMAGES/engine/Dockerfile" \
-    --build-arg "BASE=$REPOSITORY/engine-cpu-base:dev"
+  docker_build engine-cpu "$ROOT" --file "$IMAGES/engine/Dockerfile" \
+    --build-arg "BASE=$REPOSITORY/engine-cpu-base:dev" --build-arg "UV=$uv"
 }
 # SmolLM2's files in $OUT/smollm2, made once for the image and for the tiny model's tokenizer
 smollm2_files() {

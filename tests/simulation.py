@@ -21,9 +21,10 @@ from sglang_controllers.pods import (
     role_of,
     worker_url,
 )
-from sglang_controllers.reports import EngineReport, RouterReport
+from sglang_controllers.reports import EngineReport, RouterReport, WarmingReport
 from sglang_controllers.router_rollout import COMPLETED
 from sglang_controllers.snapshot import Snapshot
+from sglang_controllers.warming.sources import Source, digests_of
 from tests.builders import NOW, a_cluster
 
 GOOD, BROKEN = "good", "broken"
@@ -44,6 +45,8 @@ class World:
         self.loads: dict[str, int] = {}
         self.talk = True
         self.tokens = True
+        self.sources: dict[str, Source | None] = {}
+        self.warming: Callable[[str], WarmingReport | None] = lambda _pod: None
         self.report_age = timedelta()
         self.serial = 0
         self.writes = 0
@@ -51,7 +54,10 @@ class World:
     def snapshot(self) -> Snapshot:
         engines = {
             pod["metadata"]["uid"]: EngineReport(
-                self.now - self.report_age, self.loads.get(_name(pod), 0), self.tokens
+                self.now - self.report_age,
+                self.loads.get(_name(pod), 0),
+                self.tokens,
+                self.warming(_name(pod)),
             )
             for pod in self.pods
             if not is_router(pod) and is_ready(pod)
@@ -70,6 +76,7 @@ class World:
                 tuple(self.pods),
                 engine_reports=engines,
                 router_reports=routers,
+                warming_sources=dict(self.sources),
             )
         )
 
@@ -144,7 +151,7 @@ class World:
         key = key_of(manifest)
         if key not in self.children:
             self.serial += 1
-            live = deepcopy(manifest)
+            live = _as_cached(manifest)
             live["metadata"] |= {
                 "uid": f"child-{self.serial}",
                 "creationTimestamp": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -156,7 +163,7 @@ class World:
         if manifest["kind"] == "Pod":
             live = next((p for p in self.pods if _name(p) == manifest["metadata"]["name"]), None)
         if live and live["metadata"]["uid"] == uid:
-            _lay(live, manifest)
+            _lay(live, _as_cached(manifest))
 
     def _delete(self, kind: str, name: str, uid: str) -> None:
         live = self.children.get(ObjectKey(kind, name))
@@ -310,6 +317,16 @@ def _become(pod: Manifest, type_: str, status: str, now: datetime) -> None:
     if old:
         conditions.remove(old)
     conditions.insert(0, {"type": type_, "status": status, "lastTransitionTime": stamp})
+
+
+def _as_cached(manifest: Manifest) -> Manifest:
+    """Of a ConfigMap that may change, digests stand for its content."""
+    live = deepcopy(manifest)
+    if manifest["kind"] == "ConfigMap" and not manifest.get("immutable"):
+        live["digests"] = digests_of(live)
+        live.pop("data", None)
+        live.pop("binaryData", None)
+    return live
 
 
 def _leave(pod: Manifest) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sglang_controllers.children import DEPLOYMENT, own_deployments, spec_hash_of
 from sglang_controllers.drift import differs
 from sglang_controllers.manifest import Manifest, ObjectKey, key_of
-from sglang_controllers.names import DELETION_COST
+from sglang_controllers.names import DELETION_COST, WARMING_ANNOTATION
 from sglang_controllers.ownership import Taken, describe, is_ours, is_predecessors
 from sglang_controllers.plan import Apply, Delete
 from sglang_controllers.pods import is_over, revision_of
@@ -16,6 +16,8 @@ from sglang_controllers.rollout import Step, Units
 from sglang_controllers.scale_in import deletion_costs, must_ask
 from sglang_controllers.snapshot import Snapshot
 from sglang_controllers.understanding import Current
+from sglang_controllers.warming.slots import slot_names
+from sglang_controllers.warming.sources import FIELDS, digests_of
 
 CONFIG_MAP = "ConfigMap"
 
@@ -57,13 +59,21 @@ def written(snapshot: Snapshot, subject: Subject, wanted: Iterable[Manifest]) ->
             awaited.append(key)
         elif not is_ours(live, subject):
             taken.append(Taken(*key, describe(live)))
-        elif key.kind == CONFIG_MAP:  # its data is immutable: labels and owner are left to mend
+        elif manifest.get("immutable"):  # a ConfigMap: labels and owner are left to mend
             mended = {k: manifest[k] for k in ("apiVersion", "kind", "metadata")}
             if differs(mended, live):
                 apply.append(Apply(mended, live["metadata"]["uid"], complete=False))
-        elif differs(manifest, live):
+        elif differs(_as_known(manifest), live):
             apply.append(Apply(manifest, live["metadata"]["uid"], complete=True))
     return Actions(tuple(create), tuple(apply), (), tuple(taken), tuple(awaited))
+
+
+def _as_known(manifest: Manifest) -> Manifest:
+    """What a snapshot would have of it: of a ConfigMap's content the digests."""
+    if manifest["kind"] != CONFIG_MAP:
+        return manifest
+    kept = {name: value for name, value in manifest.items() if name not in FIELDS}
+    return kept | {"digests": digests_of(manifest)}
 
 
 def stepped(
@@ -102,17 +112,23 @@ def _scaled(
         return Actions(ask=True)
     costs = deletion_costs(pods, snapshot.engine_reports, wanted)
     namespace = manifest["metadata"]["namespace"]
-    marks = (_marked(pod, costs, namespace) for pod in pods if pod["metadata"]["name"] in costs)
+    marks = (
+        annotated(pod, namespace, {DELETION_COST: str(costs[pod["metadata"]["name"]])})
+        for pod in pods
+        if pod["metadata"]["name"] in costs
+    )
     return Actions(apply=(*marks, scale))
 
 
-def _marked(pod: Manifest, costs: Mapping[str, int], namespace: str) -> Apply:
+def annotated(pod: Manifest, namespace: str, new: Mapping[str, str]) -> Apply:
+    """Set annotations of a pod. An apply removes what it does not name: ours are all named."""
+    there = pod["metadata"].get("annotations") or {}
+    ours = {name: there[name] for name in (DELETION_COST, WARMING_ANNOTATION) if name in there}
     name = pod["metadata"]["name"]
-    cost = {DELETION_COST: str(costs[name])}
     manifest = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "annotations": cost},
+        "metadata": {"name": name, "namespace": namespace, "annotations": {**ours, **new}},
     }
     return Apply(manifest, pod["metadata"]["uid"], complete=False)
 
@@ -143,6 +159,7 @@ def _emptied(
         Delete(key.kind, key.name, live["metadata"]["uid"])
         for key, live in snapshot.children.items()
         if key.kind in (DEPLOYMENT, CONFIG_MAP)
+        and key.name not in slot_names(subject)
         and is_ours(live, subject)
         and not live["metadata"].get("deletionTimestamp")
         and revision_of(live) not in kept

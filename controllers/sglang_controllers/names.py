@@ -50,6 +50,12 @@ TOKEN_KEY = "token"  # noqa: S105  the name of a key
 HUB_LINKS = f"{CACHE_MOUNT}/models"
 """Links from where the engine looks to the downloaded commit."""
 
+WARMING_MOUNT = "/run/sglang-warming"
+"""In the agent's container: copies of the ConfigMaps that prompts are read from."""
+WARMING_CLAIMS_MOUNT = "/warming"
+WARMING_ANNOTATION = f"{GROUP}/warming"
+"""On an engine's pod: a change of it makes kubelet bring the copies up to date at once."""
+
 MAX_CLUSTER_NAME = 52
 """Characters. The longest name derived from it is a Service's, which may have 63."""
 

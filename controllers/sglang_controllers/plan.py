@@ -46,6 +46,8 @@ class EventRecord:
 class Plan:
     """Writes in the order of the fields. `status` is the whole new status, None: unchanged.
 
+    `aside` are names of ConfigMaps among them that nothing else waits for.
+
     `ask` wants every agent and router of the cluster asked before the next look, which comes
     `again_after_s` seconds later; None: only when something changes.
     """
@@ -57,3 +59,4 @@ class Plan:
     events: tuple[EventRecord, ...] = ()
     ask: bool = False
     again_after_s: float | None = None
+    aside: tuple[str, ...] = ()

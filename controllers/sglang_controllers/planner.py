@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sglang_controllers.actions import Actions, stepped, written
+from sglang_controllers.actions import CONFIG_MAP, Actions, stepped, written
 from sglang_controllers.arguments import engine_arguments
 from sglang_controllers.children import DEPLOYMENT, own_deployments, own_pods
-from sglang_controllers.diagnosis import lacks_room
-from sglang_controllers.manifest import Manifest, key_of
+from sglang_controllers.diagnosis import Finding, lacks_room
+from sglang_controllers.manifest import Manifest, ObjectKey, key_of
 from sglang_controllers.plan import Plan
 from sglang_controllers.pods import condition, is_alive, is_ready, moment, revision_of, uid_of
 from sglang_controllers.reasons import Reason
-from sglang_controllers.refusals import QUOTA
+from sglang_controllers.refusals import QUOTA, conflict, refusal
 from sglang_controllers.resources.arguments_config_map import arguments_config_map
 from sglang_controllers.resources.deployment import deployment
 from sglang_controllers.resources.disruption_budget import disruption_budget
-from sglang_controllers.resources.service import engines_service, service
+from sglang_controllers.resources.service import agents_service, engines_service, service
 from sglang_controllers.resources.service_account import service_account
 from sglang_controllers.resources.subject import Subject
 from sglang_controllers.resources.token_secret import token_secret
@@ -37,12 +37,15 @@ from sglang_controllers.routing import Routing, points_to
 from sglang_controllers.snapshot import Snapshot
 from sglang_controllers.status import Verdict, next_status
 from sglang_controllers.understanding import Current, replicas_of, routing_of, understood
+from sglang_controllers.warming.slots import Slots, slot_names, slots_of
+from sglang_controllers.warming.steps import warming_steps
+from sglang_controllers.warming.told import Warmth, warmth
 
 LOOK_AGAIN_S = 10
 """While a cluster is not ready: events, which say why, are not watched but asked for."""
 
-ROUTERS_AGAIN_S = 2
-"""While routers have yet to find engines, which no event tells."""
+SOON_S = 2
+"""While routers have yet to find engines, or pods to see their prompts, which no event tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,14 @@ def plan(snapshot: Snapshot) -> Plan:
     )
     desired = current.spec.replicas if current else replicas_of(raw)
     goal = goal_of(current.spec.rollout, desired) if current else Goal(desired)
-    actions = _actions(scene, _step(goal, scene))
+    slots = _slots(scene)
+    steps = _actions(scene, _step(goal, scene))
+    prompts, unseen = _prompts(scene, slots, steps)
+    copies = {ObjectKey(CONFIG_MAP, name) for name in slot_names(subject)}
+    # A copy that cannot be made is told in Warmed: engines serve without.
+    about_copies = _refused(snapshot, prompts, copies)
+    actions = replace(prompts, taken=(), awaited=()).joined(steps)
+    errors = {key: error for key, error in snapshot.errors.items() if key not in copies}
     paused = raw.get("paused") is True
     verdict = Verdict(
         subject=subject,
@@ -108,11 +118,15 @@ def plan(snapshot: Snapshot) -> Plan:
         behind_routers=scene.behind.role != subject.role,
         paused=paused,
         held_back=bool(actions.create or actions.apply or actions.delete),
-        missing=tuple(key_of(manifest) for manifest in actions.create),
+        # Prompts that come while engines serve make nothing wait.
+        missing=tuple(map(key_of, steps.create)),
+        warmth=_warmth(scene, slots, about_copies),
     )
-    status, events, reason = next_status(snapshot, verdict)
+    status, events, reason = next_status(replace(snapshot, errors=errors), verdict)
     asks = actions.ask and not paused
-    searching = not paused and (reason is Reason.ROUTER_NOT_READY or any(map(routing.lacks, pods)))
+    searching = not paused and (
+        reason is Reason.ROUTER_NOT_READY or unseen or any(map(routing.lacks, pods))
+    )
     return Plan(
         create=() if paused else (*_token(scene, actions), *actions.create),
         apply=() if paused else actions.apply,
@@ -120,12 +134,55 @@ def plan(snapshot: Snapshot) -> Plan:
         status=status,
         events=events,
         ask=asks or searching,
-        again_after_s=0 if asks else ROUTERS_AGAIN_S if searching else _again_after_s(reason),
+        again_after_s=0 if asks else SOON_S if searching else _again_after_s(reason, slots),
+        aside=() if paused else tuple(sorted(_names(prompts) & {key.name for key in copies})),
     )
 
 
-def _again_after_s(reason: Reason) -> float | None:
-    return None if reason in (Reason.SERVING, Reason.SCALED_TO_ZERO) else LOOK_AGAIN_S
+def _names(actions: Actions) -> set[str]:
+    """Of objects that are made or changed."""
+    manifests = (*actions.create, *(apply.manifest for apply in actions.apply))
+    return {manifest["metadata"]["name"] for manifest in manifests}
+
+
+def _refused(snapshot: Snapshot, prompts: Actions, copies: set[ObjectKey]) -> Finding | None:
+    """Why prompts are not copied, the first reason; None: they are."""
+    if prompts.taken:
+        return conflict(prompts.taken[0])
+    errors = sorted(item for item in snapshot.errors.items() if item[0] in copies)
+    return refusal(*errors[0]) if errors else None
+
+
+def _again_after_s(reason: Reason, slots: Slots | None) -> float | None:
+    rests = reason in (Reason.SERVING, Reason.SCALED_TO_ZERO) and slots is not None
+    return None if rests else LOOK_AGAIN_S
+
+
+def _slots(scene: Scene) -> Slots | None:
+    """None: it is not known yet what is to be in them."""
+    if scene.current is None:
+        return None
+    warming = scene.current.spec.cache.warming
+    prompts = warming.prompts_from if warming else ()
+    return slots_of(scene.subject, prompts, scene.snapshot.warming_sources)
+
+
+def _prompts(scene: Scene, slots: Slots | None, steps: Actions) -> tuple[Actions, bool]:
+    """Prompts on their way into pods. They are there before the first pod starts."""
+    if slots is None or scene.current is None:
+        return Actions(), False
+    # Of two applies to one pod, the second would undo the first.
+    taken = {a.manifest["metadata"]["name"] for a in steps.apply if a.manifest["kind"] == "Pod"}
+    pods = [pod for pod in scene.pods if pod["metadata"]["name"] not in taken]
+    return warming_steps(scene.snapshot, scene.subject, slots, scene.current.revision.name, pods)
+
+
+def _warmth(scene: Scene, slots: Slots | None, refused: Finding | None) -> Warmth | None:
+    warming = scene.current.spec.cache.warming if scene.current else None
+    if scene.current is None or warming is None:
+        return None
+    revision, reports = scene.current.revision.name, scene.snapshot.engine_reports
+    return warmth(warming, slots, revision, scene.pods, reports, refused)
 
 
 def _actions(scene: Scene, step: Step) -> Actions:
@@ -155,10 +212,14 @@ def _standing(scene: Scene) -> list[Manifest]:
     if scene.current is None:
         return [service_account(subject)]
     spec = scene.current.spec
+    peers = spec.cache.warming.from_peers if spec.cache.warming else None
     return [
         service_account(subject),
         service(subject, spec.service, scene.behind),
         engines_service(subject),
+        # When nobody wants it any more it stays: engines that still run may ask it, and it costs
+        # nothing.
+        *([agents_service(subject)] if peers else []),
         disruption_budget(subject, spec.disruption),
     ]
 

@@ -62,6 +62,12 @@ class Reason(StrEnum):
     """The node of an engine does not answer; Kubernetes replaces its pods in a while."""
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
     """No further engine got ready within rollout.progressDeadline, and none shows a fault."""
+    WARMING = "Warming"
+    """Engines are ready, and their pods wait until prompts are warmed, or only warm them."""
+    WARMING_SOURCE_MISSING = "WarmingSourceMissing"
+    """A ConfigMap or key that cache.warming names is not there; pods start and serve without it."""
+    WARMING_SOURCE_TOO_LARGE = "WarmingSourceTooLarge"
+    """The ConfigMaps that cache.warming names hold more than is copied to pods."""
 
 
 NEEDS_THE_USER = frozenset(

@@ -4,6 +4,7 @@ import re
 
 from sglang_controllers.diagnosis import Finding
 from sglang_controllers.manifest import ObjectKey
+from sglang_controllers.ownership import Taken
 from sglang_controllers.reasons import Reason
 from sglang_controllers.redaction import excerpt
 from sglang_controllers.snapshot import WriteError
@@ -13,6 +14,15 @@ QUOTA = "exceeded quota"
 
 WEBHOOK_FAILS = "failed calling webhook"
 WEBHOOK_DENIES = re.compile(r'admission webhook "[^"]*" denied')
+
+
+def conflict(taken: Taken) -> Finding:
+    """Somebody else's object has a name that we need."""
+    return Finding(
+        Reason.CONFLICT,
+        f"{taken.kind} {taken.name} belongs to {taken.owner} and is left alone. Delete or "
+        "rename it, or give the SGLangCluster another name",
+    )
 
 
 def refusal(key: ObjectKey, error: WriteError) -> Finding:

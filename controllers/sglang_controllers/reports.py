@@ -5,16 +5,57 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
+class PromptFailure:
+    """A prompt that was not warmed, or a whole source where `index` is empty.
+
+    Either `config_map` or `claim` is empty; of a claim, `key` is the path of the file.
+    """
+
+    config_map: str
+    claim: str
+    key: str
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarmingReport:
+    """What an agent says of its prompts.
+
+    `sources` is the hash of the slots that it sees. `warmed` and `failed` are prompts, `tokens`
+    those computed for them.
+    """
+
+    state: str
+    sources: str
+    warmed: int = 0
+    failed: int = 0
+    tokens: int = 0
+    failures: tuple[PromptFailure, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Nothing more is warmed until something changes."""
+        return self.state in ("warmed", "full")
+
+    @property
+    def gated(self) -> bool:
+        """A gate would be closed."""
+        return self.state in ("waiting", "warming")
+
+
+@dataclass(frozen=True, slots=True)
 class EngineReport:
     """What the agent of an engine pod says.
 
     `asked_at` is when it was last asked, whether it answered or not. `in_flight` None: unknown,
-    also when nobody answered. `has_token` is True when nobody answered.
+    also when nobody answered. `has_token` is True when nobody answered. `warming` is what was last
+    said of it, None: nothing was.
     """
 
     asked_at: datetime
     in_flight: int | None
     has_token: bool
+    warming: WarmingReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,19 @@ NOT_ABOUT_PODS = (
     ("disruption",),
     ("engine", "startupTimeout"),
     ("engine", "allowUnknownVersion"),
+    ("cache", "warming", "promptsFrom", "configMap"),
 )
-"""Paths of the spec that restart nothing."""
+"""Paths of the spec that restart nothing. Items of lists have no part in a path."""
+
+LISTS_OF_BOTH = (("cache", "warming", "promptsFrom"),)
+"""Lists in which some items are about pods and others are not."""
 
 MEANT_WHEN_EMPTY = (
     ("speculative", "ngram"),
     ("speculative", "nextn"),
     ("cache", "hiCache"),
+    ("cache", "warming"),
+    ("cache", "warming", "gate"),
     ("scheduling", "priority"),
     ("podTemplate",),
 )
@@ -78,6 +84,8 @@ def _name(seed: str) -> str:
 
 
 def _pruned(value: Any, path: tuple[str, ...]) -> Any:
+    if path in LISTS_OF_BOTH and isinstance(value, list):
+        return [inner for item in value if (inner := _pruned(item, path))]
     if not isinstance(value, Mapping) or path[:1] == ("podTemplate",):
         return value
     kept: dict[str, Any] = {}

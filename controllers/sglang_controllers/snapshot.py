@@ -7,6 +7,7 @@ from datetime import datetime
 from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.reports import Drain, EngineReport, RouterReport
+from sglang_controllers.warming.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Snapshot:
     `children` are objects that carry the cluster's label, whoever owns them. `events` are
     Warning events and Killing ones by pod uid. `errors` holds the last failure of each object whose latest write
     failed; a success removes it. Reports are by pod uid; `drains` are those that ended of late.
+    `warming_sources` are ConfigMaps that prompts are read from, None for one that is not there. One
+    that has not been read yet is missing.
     """
 
     cluster: Manifest
@@ -41,3 +44,4 @@ class Snapshot:
     router_reports: Mapping[str, RouterReport] = field(default_factory=dict)
     drains: tuple[Drain, ...] = ()
     images: Images = field(default_factory=Images)
+    warming_sources: Mapping[str, Source | None] = field(default_factory=dict)

@@ -4,7 +4,7 @@ Counts and messages change on transitions only, so that a cluster at rest is nev
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sglang_controllers import names
 from sglang_controllers.diagnosis import Finding
@@ -14,14 +14,15 @@ from sglang_controllers.ownership import Taken
 from sglang_controllers.plan import EventRecord
 from sglang_controllers.pods import is_alive, is_downloading, is_ready, revision_of
 from sglang_controllers.reasons import NEEDS_THE_USER, Reason
-from sglang_controllers.refusals import refusal
+from sglang_controllers.refusals import conflict, refusal
 from sglang_controllers.reports import CUT
 from sglang_controllers.resources.metadata import selector
 from sglang_controllers.resources.subject import Subject
 from sglang_controllers.routing import Routing
 from sglang_controllers.snapshot import Snapshot
+from sglang_controllers.warming.told import QUIET, Warmth
 
-CONDITIONS = frozenset({"Ready", "Available", "Reconciling", "Stalled"})
+CONDITIONS = frozenset({"Ready", "Available", "Reconciling", "Stalled", "Warmed"})
 """Types of conditions that are ours. Others may add theirs."""
 
 TEMPLATE_VERSIONS = "deployment.kubernetes.io/revision"
@@ -36,7 +37,7 @@ class Verdict:
 
     `floor` ready replicas are enough to be available. `revision` is None when the spec cannot be
     understood. `behind_routers`: the cluster's Service points to them. `missing` are objects still
-    to be made, `held_back` says that there is anything to write.
+    to be made, `held_back` says that there is anything to write. `warmth` None: nothing is warmed.
     """
 
     subject: Subject
@@ -52,6 +53,7 @@ class Verdict:
     paused: bool
     held_back: bool
     missing: tuple[ObjectKey, ...]
+    warmth: Warmth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +97,30 @@ def next_status(
     if verdict.revision:
         status["currentRevision"] = verdict.revision
         status["roles"][0]["revision"] = verdict.revision
-    events = (*_events(old, finding), *cut_drains(snapshot))
+    if verdict.warmth:
+        status["warming"] = _summary(old, verdict.warmth)
+    events = (
+        *_events(old, finding),
+        *_warming_events(old, verdict.warmth),
+        *cut_drains(snapshot),
+    )
     return (None if _says(old, status) else status), events, finding.reason
 
 
 def _says(old: Manifest, status: Manifest) -> bool:
     """Whether `old` says the same already, whatever others have added to it."""
-    ours = {key: old.get(key) for key in status}
+    ours = {key: old.get(key) for key in ("warming", *status)}
     mine = [c for c in old.get("conditions") or [] if c.get("type") in CONDITIONS]
     ours["conditions"] = sorted(mine, key=_type)
-    return ours == status | {"conditions": sorted(status["conditions"], key=_type)}
+    wanted = {"warming": None} | status
+    return ours == wanted | {"conditions": sorted(status["conditions"], key=_type)}
+
+
+def _summary(old: Manifest, warmth: Warmth) -> Manifest:
+    """Prompts that are repeated count their tokens anew: those of the last change are told."""
+    before = old.get("warming") or {}
+    same = {**warmth.summary, "tokens": before.get("tokens")} == {"tokens": None} | before
+    return before if same else warmth.summary
 
 
 def _type(found: Manifest) -> str:
@@ -134,12 +150,7 @@ def _finding(snapshot: Snapshot, verdict: Verdict, counts: Counts) -> Finding:
         reason, messages = verdict.problem
         return Finding(reason, "; ".join(messages))
     if verdict.taken:
-        first = verdict.taken[0]
-        return Finding(
-            Reason.CONFLICT,
-            f"{first.kind} {first.name} belongs to {first.owner} and is left alone. Delete or "
-            "rename it, or give the SGLangCluster another name",
-        )
+        return conflict(verdict.taken[0])
     if snapshot.errors:
         return worst([refusal(*item) for item in sorted(snapshot.errors.items())])
     if verdict.paused and (verdict.held_back or not _complete(counts)):
@@ -244,6 +255,12 @@ def _progress(verdict: Verdict, counts: Counts) -> Finding:
             Reason.SCALING_IN, f"{_replicas(counts.current)} run, {counts.desired} are wanted"
         )
     message = f"{counts.fresh} of {_replicas(counts.desired)} ready"
+    warmth = verdict.warmth
+    if warmth and warmth.gated:
+        waits = "waits until its prompts are" if warmth.gated == 1 else "wait until prompts are"
+        return Finding(
+            Reason.WARMING, f"{message}, {warmth.gated} {waits} warmed, at most {warmth.gate}"
+        )
     if any(revision_of(pod) == verdict.revision and is_downloading(pod) for pod in verdict.pods):
         message += ", a model is being downloaded"
     return Finding(Reason.STARTING, message)
@@ -281,13 +298,16 @@ def _conditions(
         wanted.append(("Stalled", True, finding.reason, message))
     elif not ready and finding.reason is not Reason.PAUSED:
         wanted.append(("Reconciling", True, finding.reason, message))
-    return [_condition(snapshot, *parts) for parts in wanted]
+    told = [(type_, str(holds), why, words) for type_, holds, why, words in wanted]
+    if verdict.warmth:
+        warmed = verdict.warmth.condition
+        told.append(("Warmed", warmed.status, warmed.reason, warmed.message))
+    return [_condition(snapshot, *parts) for parts in told]
 
 
 def _condition(
-    snapshot: Snapshot, type_: str, holds: bool, reason: str, message: str
+    snapshot: Snapshot, type_: str, status: str, reason: str, message: str
 ) -> dict[str, Any]:
-    status = "True" if holds else "False"
     old = _old_condition(snapshot.cluster.get("status") or {}, type_)
     since = snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ")
     if old and old.get("status") == status and old.get("lastTransitionTime"):
@@ -330,3 +350,13 @@ def _events(old: Manifest, finding: Finding) -> tuple[EventRecord, ...]:
     if finding.reason in NEEDS_THE_USER:
         return (EventRecord("Warning", str(finding.reason), message),)
     return (EventRecord("Normal", str(finding.reason), message),)
+
+
+def _warming_events(old: Manifest, warmth: Warmth | None) -> tuple[EventRecord, ...]:
+    if warmth is None:
+        return ()
+    told, before = warmth.condition, _old_condition(old, "Warmed")
+    if told.reason in QUIET or (before and before.get("reason") == told.reason):
+        return ()
+    type_: Literal["Normal", "Warning"] = "Normal" if told.status == "True" else "Warning"
+    return (EventRecord(type_, told.reason, told.message[:EVENT_MESSAGE_LIMIT]),)

@@ -25,13 +25,14 @@ def _cluster_is_there() -> None:
 
 @pytest.fixture(scope="module")
 def namespace(request: pytest.FixtureRequest) -> Iterator[Namespace]:
-    """A namespace under restricted Pod Security, removed afterwards with all that is in it."""
+    """A namespace under restricted Pod Security, removed afterwards with all that is in it.
+
+    Nobody waits for that: engines on their way out take little but time.
+    """
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
     kubectl("delete", "namespace", name, "--ignore-not-found", "--timeout=120s")
     kubectl("create", "namespace", name)
     kubectl("label", "namespace", name, RESTRICTED)
     yield Namespace(name)
-    # Engines first: a namespace that has to wait for pods looks again after half of their grace.
     kubectl("-n", name, "delete", "sglangclusters", "--all")
-    kubectl("-n", name, "wait", "--for=delete", "pods", "-l=sglang.dev/cluster", "--timeout=150s")
     kubectl("delete", "namespace", name, "--wait=false")

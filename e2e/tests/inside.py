@@ -20,3 +20,13 @@ urllib.request.urlopen(
 )
 """
 """A token every three seconds from now on."""
+
+ASK = """
+import sys, urllib.request
+for body in sys.argv[2:]:
+    request = urllib.request.Request(
+        "http://127.0.0.1:30000" + sys.argv[1], body.encode(), {"Content-Type": "application/json"}
+    )
+    print(urllib.request.urlopen(request, timeout=60).read().decode())
+"""
+"""Asks the engine: a path, and JSON bodies, one request after the other. Prints an answer a line."""

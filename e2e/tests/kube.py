@@ -231,3 +231,23 @@ def with_arguments(**arguments: Any) -> Manifest:
     """Engine settings with these extraArgs beside the usual ones."""
     extra = {key.replace("_", "-"): value for key, value in arguments.items()}
     return {"extraArgs": {**CPU_ENGINE["extraArgs"], **extra}}
+
+
+def drain_cut_told(namespace: Namespace, pod: Manifest) -> bool:
+    """Whether an event tells that requests of this pod were cut."""
+    events = get("-n", namespace.name, "events")["items"]
+    cut = [event["message"] for event in events if event["reason"] == "DrainCut"]
+    return any(pod["metadata"]["name"] in message for message in cut)
+
+
+def drains_cut(namespace: Namespace) -> float:
+    """How many, as the operator counts them."""
+    (operator,) = get("-n", "sglang-system", "pods")["items"]
+    name = operator["metadata"]["name"]
+    path = f"/api/v1/namespaces/sglang-system/pods/{name}:8080/proxy/metrics"
+    wanted = ("sglang_operator_drains", f'namespace="{namespace.name}"', 'outcome="cut"')
+    return sum(
+        float(line.split()[-1])
+        for line in kubectl("get", "--raw", path).splitlines()
+        if all(part in line for part in wanted)
+    )

@@ -13,6 +13,8 @@ from e2e.tests.kube import (
     Manifest,
     Namespace,
     a_cluster,
+    drain_cut_told,
+    drains_cut,
     in_flight,
     on_gpu_nodes,
     restricted_pod,
@@ -141,7 +143,7 @@ def test_a_scale_in_takes_the_engine_without_work(drains: Namespace) -> None:
     assert "seen 3500" in ended(drains, "stays", 150)
 
 
-def test_a_drain_ends_at_its_time_out(drains: Namespace) -> None:
+def test_a_drain_ends_at_its_time_out_and_is_told(drains: Namespace) -> None:
     (pod,) = drains.pods("hasty")
     begun(drains, "cut", "hasty", 2000)
     drains.inside(pod, SLOW)
@@ -152,3 +154,5 @@ def test_a_drain_ends_at_its_time_out(drains: Namespace) -> None:
 
     assert time.monotonic() - start > 8
     assert ended(drains, "cut", 30).rstrip().endswith('end ""')
+    wait_for(lambda: drain_cut_told(drains, pod), 30)
+    assert drains_cut(drains) == 1

@@ -88,6 +88,7 @@ def test_a_rolling_update_loses_nothing(namespace: Namespace, load: Load) -> Non
     assert not event.lost(), event.explain()
 
 
+@pytest.mark.soak  # test_drain has one without a load
 def test_a_scale_in_aborts_no_request(namespace: Namespace, load: Load) -> None:
     with load.event("scale 2 -> 1 -> 2") as event:
         namespace.kubectl("scale", "sglc", NAME, "--replicas=1")
@@ -98,7 +99,7 @@ def test_a_scale_in_aborts_no_request(namespace: Namespace, load: Load) -> None:
     assert not event.lost(), event.explain()
 
 
-@pytest.mark.soak  # a node drain evicts, too
+@pytest.mark.soak  # the same
 def test_an_evicted_engine_loses_nothing(namespace: Namespace, load: Load) -> None:
     (name, _) = (pod["metadata"]["name"] for pod in namespace.pods(NAME))
     eviction = {
@@ -116,6 +117,7 @@ def test_an_evicted_engine_loses_nothing(namespace: Namespace, load: Load) -> No
     assert not event.lost(), event.explain()
 
 
+@pytest.mark.soak  # engines go in the same way when they are updated
 def test_a_drained_node_loses_nothing(namespace: Namespace, load: Load) -> None:
     node = namespace.pods(NAME)[0]["spec"]["nodeName"]
     ours = f"--pod-selector=sglang.dev/cluster={NAME}"

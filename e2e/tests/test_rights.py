@@ -35,7 +35,7 @@ OBJECTS = 11
 """Of a cluster with routers: two of each of the first four, one of each of the others."""
 
 READ_A_CLUSTER = Right("", "sglang.dev", "sglangclusters", "get")
-SOON_GONE = 40
+TRIES, AT_ONCE = 10, 10
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,10 @@ def count(namespace: Namespace, labels: str) -> int:
 
 def go_as_soon_as_come(namespace: Namespace) -> None:
     """A cluster itself is read only where its status cannot be written: it has just gone."""
-    for number in range(SOON_GONE):
-        namespace.apply(a_cluster(f"soon-gone-{number}", replicas=0))
-        namespace.kubectl("delete", "sglangcluster", f"soon-gone-{number}")
+    for _ in range(TRIES):
+        names = [f"soon-gone-{number}" for number in range(AT_ONCE)]
+        namespace.apply(*(a_cluster(name, replicas=0, router={}) for name in names))
+        namespace.kubectl("delete", "sglangclusters", *names)
         if any(covers(READ_A_CLUSTER, each) for each in used(read_audit())):
             return
 

@@ -32,7 +32,7 @@ class AgentAnswer:
 
 def agent_answer(body: bytes) -> AgentAnswer:
     """From the agent's metrics."""
-    values = {name: _number(name, value) for name, value in GAUGE.findall(_text(body))}
+    values = {name: _number(name, value) for name, value in GAUGE.findall(text_of(body))}
     if "draining" not in values:
         raise MalformedError("there is no sglang_agent_draining")
     in_flight = values.get("in_flight")
@@ -45,7 +45,7 @@ def agent_answer(body: bytes) -> AgentAnswer:
 def router_answer(body: bytes) -> frozenset[str]:
     """URLs of healthy engines, from the router's list."""
     try:
-        answer = json.loads(_text(body))
+        answer = json.loads(text_of(body))
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"it is not JSON: {error}") from error
     workers = answer.get("workers") if isinstance(answer, dict) else None
@@ -78,7 +78,7 @@ def _number(name: str, value: str) -> float:
     return number
 
 
-def _text(body: bytes) -> str:
+def text_of(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.names import CLUSTER_LABEL, KIND
+from sglang_controllers.warming.sources import digests_of
 
 GONE_LIMIT = 20_000
 """Uids remembered as gone. It only has to outlast events that are still on their way."""
@@ -185,7 +186,7 @@ def slim(item: Manifest) -> Manifest:
     """The object without what planning never reads.
 
     Kept whole: clusters, Deployments, Services, PodDisruptionBudgets and ServiceAccounts, their
-    managedFields excepted. ConfigMaps keep metadata only: their content is known by its hash.
+    managedFields excepted. ConfigMaps keep metadata, and digests in place of their content.
     Pods keep metadata, status, node, and per container name, image and resources.
     """
     return _SLIM.get(item["kind"], _whole)(item)
@@ -196,8 +197,10 @@ def _whole(item: Manifest) -> Manifest:
 
 
 def _config_map(item: Manifest) -> Manifest:
-    kept = ("apiVersion", "kind", "immutable")
-    return {**_some(item, kept), "metadata": _metadata(item["metadata"])}
+    kept = _some(item, ("apiVersion", "kind", "immutable"))
+    if not item.get("immutable"):
+        kept["digests"] = digests_of(item)
+    return {**kept, "metadata": _metadata(item["metadata"])}
 
 
 def _pod(item: Manifest) -> Manifest:

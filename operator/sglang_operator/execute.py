@@ -105,7 +105,8 @@ class Executor:
         """All writes of a plan, in order.
 
         A refused one stops only what relies on it: deletions wait until everything that may
-        replace the deleted exists, events until their transition is in the status.
+        replace the deleted exists, but for what is aside; events until their transition is in the
+        status.
         """
         outcome, itself = Outcome(), ObjectKey(KIND, key.name)
         try:
@@ -115,7 +116,8 @@ class Executor:
             outcome.written -= {target for target in outcome.written if target.kind == SECRETS.kind}
             for apply in plan.apply:
                 await self._attempt(key_of(apply.manifest), outcome, self._apply(key, apply))
-            if not outcome.errors and not outcome.stale:
+            aside = {ObjectKey("ConfigMap", name) for name in plan.aside}
+            if outcome.errors.keys() <= aside and not outcome.stale:
                 for delete in plan.delete:
                     target = ObjectKey(delete.kind, delete.name)
                     await self._attempt(target, outcome, self._delete(key, delete))

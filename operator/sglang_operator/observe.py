@@ -10,11 +10,13 @@ from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.pods import is_over, is_ready
 from sglang_controllers.reports import Drain
 from sglang_controllers.snapshot import Snapshot, WriteError
+from sglang_controllers.warming.sources import is_warming, named_config_maps
 from sglang_operator.cache import Cache, Key, uid_of
 from sglang_operator.clock import Clock
 from sglang_operator.kube import Kube, KubeError
 from sglang_operator.polls import Polls
 from sglang_operator.resources import CORE_EVENTS
+from sglang_operator.sources import Sources
 from sglang_operator.targets import is_router
 
 log = logging.getLogger(__name__)
@@ -56,26 +58,36 @@ class _Asked:
 class Observer:
     """Remembers the events of unready pods for a few seconds; all else comes from the cache."""
 
-    def __init__(
-        self, kube: Kube, cache: Cache, clock: Clock, polls: Polls, images: Images
+    def __init__(  # noqa: PLR0913, PLR0917  all that a snapshot is made of
+        self,
+        kube: Kube,
+        cache: Cache,
+        clock: Clock,
+        polls: Polls,
+        sources: Sources,
+        images: Images,
     ) -> None:
         self._kube = kube
         self._cache = cache
         self._clock = clock
         self._polls = polls
+        self._sources = sources
         self._images = images
         self._cuts: dict[Key, list[Drain]] = {}
         self._asked: dict[Key, dict[str, _Asked]] = {}
 
     async def observe(self, key: Key, errors: Mapping[ObjectKey, WriteError]) -> Snapshot | None:
         """The cluster as known now; None: there is no such cluster."""
-        if self._cache.entry(key).cluster is None:
+        cluster = self._cache.entry(key).cluster
+        if cluster is None:
             self._asked.pop(key, None)
             self._cuts.pop(key, None)
+            self._sources.forget(key)
             return None
         if self._strangers(key):
             await self._polls.ask(key)
         events = await self._events(key)
+        sources = await self._sources.read(key, named_config_maps(cluster.get("spec") or {}))
         entry = self._cache.entry(key)  # asking took time
         if entry.cluster is None:
             return None
@@ -91,6 +103,7 @@ class Observer:
             router_reports=reports.routers,
             drains=tuple(self._cuts.get(key, ())),
             images=self._images,
+            warming_sources=sources,
         )
 
     def cut(self, key: Key, drain: Drain) -> None:
@@ -111,10 +124,18 @@ class Observer:
         await self._polls.ask(key)
 
     def _strangers(self, key: Key) -> bool:
-        """Whether a router that is ready was never asked, as after our own start."""
-        known = self._polls.reports(key).routers
-        pods = self._cache.entry(key).pods.values()
-        return any(is_router(p) and is_ready(p) and uid_of(p) not in known for p in pods)
+        """Whether one that is ready was never asked, as after our own start.
+
+        Of a router it matters which engines it has found, of an engine what it has warmed.
+        """
+        known, entry = self._polls.reports(key), self._cache.entry(key)
+        asked = known.routers.keys() | known.engines.keys()
+        warms = is_warming((entry.cluster or {}).get("spec") or {})
+        return any(
+            is_ready(pod) and uid_of(pod) not in asked
+            for pod in entry.pods.values()
+            if warms or is_router(pod)
+        )
 
     async def _events(self, key: Key) -> dict[str, tuple[Manifest, ...]]:
         """Events of faults by the uid of their pod, of pods that should be ready and are not."""

@@ -6,18 +6,19 @@ A pod that does not answer is unknown, never bad: our own network may be what is
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 
 from sglang_controllers.manifest import Manifest
-from sglang_controllers.reports import EngineReport, RouterReport
+from sglang_controllers.reports import EngineReport, RouterReport, WarmingReport
 from sglang_operator.answers import MalformedError, agent_answer, router_answer
 from sglang_operator.cache import Cache, Key, key_of, uid_of
 from sglang_operator.clock import Clock
 from sglang_operator.due import Timetable
 from sglang_operator.inquiry import UnansweredError, answer_of, new_session
 from sglang_operator.targets import Ports, Target, target_of
+from sglang_operator.warming_answers import warming_answer
 
 log = logging.getLogger(__name__)
 
@@ -258,7 +259,7 @@ class Polls:
             if target.router:
                 return RouterReport(now, router_answer(body))
             answer = agent_answer(body)
-            return EngineReport(now, answer.in_flight, answer.has_token)
+            return EngineReport(now, answer.in_flight, answer.has_token, warming_answer(body))
         except UnansweredError:
             problem = ""
         except MalformedError as error:
@@ -267,7 +268,11 @@ class Polls:
             problem = repr(error)
         if problem:
             self._complain(asked, problem)
-        return RouterReport(now, None) if target.router else EngineReport(now, None, True)
+        if target.router:
+            return RouterReport(now, None)
+        # Prompts do not get cold as their agent is slow for once.
+        before = asked.report.warming if isinstance(asked.report, EngineReport) else None
+        return EngineReport(now, None, True, before)
 
     def _keep(self, asked: _Asked, report: EngineReport | RouterReport) -> None:
         before, asked.report = asked.report, report
@@ -289,10 +294,19 @@ def _read_by_plans(report: EngineReport | RouterReport | None) -> object:
     match report:
         case RouterReport(workers=workers):
             return workers
-        case EngineReport(has_token=False):
-            return "no token"
+        case EngineReport(has_token=True, warming=None):
+            return None
+        case EngineReport(has_token=has_token, warming=warming):
+            return has_token, warming and _settled(warming)
         case _:
             return None
+
+
+def _settled(warming: WarmingReport) -> WarmingReport:
+    """Without what changes with every prompt."""
+    if warming.done:
+        return replace(warming, tokens=0)
+    return WarmingReport(warming.state, warming.sources)
 
 
 def _resolve(answered: asyncio.Future[None] | None) -> None:

@@ -23,6 +23,7 @@ from sglang_operator.queue import QueueClosedError, WorkQueue
 from sglang_operator.reconcile import Planner, Reconciler
 from sglang_operator.resources import PODS
 from sglang_operator.settings import Settings
+from sglang_operator.sources import Sources
 from sglang_operator.watch import Watches
 
 log = logging.getLogger(__name__)
@@ -118,7 +119,10 @@ class Operator:
             self._clock,
             settings.identity,
         )
-        self._observer = Observer(kube, self.cache, self._clock, self.polls, settings.images)
+        self._sources = Sources(kube, settings.scopes, self._enqueue)
+        self._observer = Observer(
+            kube, self.cache, self._clock, self.polls, self._sources, settings.images
+        )
         self._reconciler = Reconciler(
             self.queue, self._observer, self._plan, executor, self.metrics
         )
@@ -139,6 +143,7 @@ class Operator:
             asyncio.create_task(self._watches.run(), name="watches"),
             asyncio.create_task(self._audit.run(), name="audit"),
             asyncio.create_task(self.polls.run(), name="polls"),
+            asyncio.create_task(self._sources.run(), name="prompt sources"),
         }
         if self.settings.leader_election:
             parts.add(asyncio.create_task(self._leader.run(), name="leader election"))

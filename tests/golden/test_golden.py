@@ -11,8 +11,9 @@ import yaml
 from sglang_controllers.manifest import ObjectKey
 from sglang_controllers.plan import Plan
 from sglang_controllers.planner import plan
-from sglang_controllers.reports import EngineReport, RouterReport
+from sglang_controllers.reports import EngineReport, RouterReport, WarmingReport
 from sglang_controllers.snapshot import Snapshot, WriteError
+from sglang_controllers.warming.sources import source_of
 
 HERE = Path(__file__).parent
 SITUATIONS = sorted(path.parent for path in HERE.glob("*/snapshot.yaml"))
@@ -37,14 +38,22 @@ def the_snapshot(folder: Path) -> Snapshot:
         events={uid: tuple(events) for uid, events in raw.get("events", {}).items()},
         errors=errors,
         engine_reports={
-            uid: EngineReport(now, in_flight, has_token=True)
+            uid: EngineReport(now, in_flight, True, warming(raw, uid))
             for uid, in_flight in raw.get("agents", {}).items()
         },
         router_reports={
             uid: RouterReport(now, frozenset(workers))
             for uid, workers in raw.get("routers", {}).items()
         },
+        warming_sources={
+            name: source_of(held) if held else None for name, held in raw.get("sources", {}).items()
+        },
     )
+
+
+def warming(raw: dict[str, Any], uid: str) -> WarmingReport | None:
+    said = raw.get("warming", {}).get(uid)
+    return WarmingReport(**said) if said else None
 
 
 def as_yaml(answer: Plan) -> str:

@@ -15,7 +15,7 @@ from sglang_controllers.revision import new_revision, spec_hash
 ENTRIES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "revisions.yaml").read_text()
 )
-FROZEN_ENTRIES = 17
+FROZEN_ENTRIES = 23
 """Raise it with each new entry; never lower it."""
 
 

@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -22,6 +23,14 @@ CACHE = Path(os.environ.get("SGLANG_OPERATOR_CACHE") or Path.home() / ".cache" /
 PYTHON = CACHE / "engine-env" / "bin" / "python"
 SCRIPT = (ROOT / "controllers/sglang_controllers/scripts/drain.py").read_text()
 TOKEN = "sesame"
+
+SETTINGS = {
+    "SGLANG_USE_CPU_ENGINE": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+}
+"""What Python needs to be a CPU engine."""
 
 START_S = 180
 """The engine's, on a busy machine. It takes 20 s on a quiet one."""
@@ -40,7 +49,8 @@ tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 tokenizer.decoder = decoders.ByteLevel()
 tokenizer.add_special_tokens(["<end>"])
 tokenizer.save(str(out / "tokenizer.json"))
-names = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<end>"}
+chat = "{% for message in messages %}{{ message.role }}: {{ message.content }}\\n{% endfor %}"
+names = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<end>", "chat_template": chat}
 (out / "tokenizer_config.json").write_text(json.dumps(names))
 config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 257,
     "max_position_embeddings": 4096, "eos_token_id": 256, "bos_token_id": 256, **tiny.SHAPE}
@@ -68,10 +78,12 @@ class Engine:
         self._model = folder / "model"
         self._model.mkdir()
         self._process: subprocess.Popen[bytes] | None = None
+        self._started_with: tuple[tuple[str, ...], dict[str, str]] = (), {}
         make = ["-c", MODEL, str(ROOT / "images/model"), str(self._model)]
         subprocess.run([str(PYTHON), *make], check=True, capture_output=True)
 
-    def start(self) -> None:
+    def start(self, *more: str, **environment: str) -> None:
+        self._started_with = more, environment
         arguments = {
             "model-path": self._model,
             "port": self.port,
@@ -82,24 +94,24 @@ class Engine:
             "max-total-tokens": 8192,
             "max-running-requests": 16,
         }
-        settings = {
-            "SGLANG_USE_CPU_ENGINE": "1",
-            "TORCHDYNAMO_DISABLE": "1",
-            "OMP_NUM_THREADS": "1",
-            "HF_HUB_OFFLINE": "1",
-        }
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     *(str(PYTHON), "-m", "sglang.launch_server"),
                     *("--enable-metrics", "--sleep-on-idle"),
                     *(f"--{name}={value}" for name, value in arguments.items()),
+                    *more,
                 ],
-                env={**os.environ, **settings},
+                env={**os.environ, **SETTINGS, **environment},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+
+    def start_again(self) -> None:
+        """As the last time."""
+        more, environment = self._started_with
+        self.start(*more, **environment)
 
     async def until_ready(self) -> None:
         async def ready() -> bool:
@@ -128,6 +140,17 @@ class Engine:
             yield
         finally:
             os.kill(self._process.pid, signal.SIGCONT)
+
+    async def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Its answer's JSON, or text where it is none."""
+        unlimited = aiohttp.ClientTimeout(total=300)
+        async with (
+            aiohttp.ClientSession(timeout=unlimited) as client,
+            client.request("POST" if body else "GET", self.url + path, json=body) as answer,
+        ):
+            assert answer.status == 200, await answer.text()
+            is_json = answer.content_type == "application/json"
+            return await (answer.json() if is_json else answer.text())
 
     async def held(self) -> int:
         """Requests that its scheduler holds."""
@@ -193,8 +216,16 @@ class Drain:
 class Agent:
     """`python -m sglang_agent` beside the engine."""
 
-    def __init__(self, folder: Path, engine_url: str, reaction_s: float, timeout_s: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        engine_url: str,
+        reaction_s: float,
+        timeout_s: float,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.port = free_port()
+        self._more = more
         self.socket = folder / "agent.sock"
         self.token_file = folder / "token"
         self.token_file.write_text(TOKEN)
@@ -218,7 +249,7 @@ class Agent:
             sys.executable,
             "-m",
             "sglang_agent",
-            env={**os.environ, **settings},
+            env={**os.environ, **settings, **self._more},
             stderr=asyncio.subprocess.PIPE,
         )
 

@@ -1,5 +1,6 @@
-"""One API server for the whole session, a namespace and an operator for each test."""
+"""One API server and one engine for the whole session, a namespace and an operator for each test."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 import yaml
 
 from sglang_operator.kube import APPLY_PATCH, Kube, load_configuration
-from tests.integration.control_plane import ControlPlane, control_plane
+from tests.integration.agent_engine import PYTHON, Engine
+from tests.integration.control_plane import ControlPlane, control_plane, free_port
 from tests.integration.kubelet import FakeKubelet
 from tests.integration.world import World, fresh_namespace, until
 
@@ -24,6 +26,31 @@ CRDS = Path(__file__).parents[2] / "crds"
 def _control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     with control_plane(tmp_path_factory.mktemp("control-plane")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def running_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A real one, for what is beside an engine. It may still start, and it tells of its cache.
+
+    Its memory is checked at each step: what others leave there has to be right.
+    """
+    assert PYTHON.exists(), f"there is no engine environment at {PYTHON}: run make engine-env"
+    events = {
+        "publisher": "zmq",
+        "endpoint": f"tcp://127.0.0.1:{free_port()}",
+        "bind": True,
+        "replay_endpoint": f"tcp://127.0.0.1:{free_port()}",
+        "topic": "kv-events",
+        "format": "dynamo",
+    }
+    engine = Engine(tmp_path_factory.mktemp("engine"))
+    engine.start(
+        f"--kv-events-config={json.dumps(events)}",
+        SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY="1",
+        SGLANG_CHECK_KV_PAGE_INVARIANTS="1",
+    )
+    yield engine
+    engine.kill()
 
 
 @pytest.fixture(scope="session")

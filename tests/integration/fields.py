@@ -33,6 +33,9 @@ SURROUNDINGS: dict[str, Manifest] = {
     },
     "cache.hiCache": {"cache": {"hiCache": {}}},
     "cache.hiCache.storage": {"cache": {"hiCache": {"storage": {"backend": "file"}}}},
+    "cache.warming": {"cache": {"warming": {}}},
+    # The Service of the agents stays when nobody asks peers any more.
+    "cache.warming.fromPeers": {"cache": {"warming": {"fromPeers": {"maxTokens": 1000}}}},
     "engine.parallelism": {"engine": {"accelerator": {"count": 16}, "parallelism": {"tensor": 4}}},
     "engine.parallelism.dpAttention": {
         "engine": {"accelerator": {"count": 16}, "parallelism": {"tensor": 4, "data": 2}}
@@ -111,6 +114,9 @@ FIELDS: dict[str, Any] = {
     "cache.hiCache.memoryLayout": "page_first",
     "cache.hiCache.storage.backend": "nixl",
     "cache.hiCache.storage.prefetchPolicy": "wait_complete",
+    "cache.warming.promptsFrom": [{"configMap": {"name": "other"}}],
+    "cache.warming.gate.timeout": "10m",
+    "cache.warming.fromPeers.maxTokens": 2000,
     "scheduling.policy": "lpm",
     "scheduling.overlap.mode": "disabled",
     "scheduling.conservativeness": 0.5,
@@ -170,6 +176,7 @@ WITH_PODS = {
     "engine.env",
     "engine.startupTimeout",
     "cache.eviction.policy",
+    "cache.warming.promptsFrom",
     "scheduling.overlap.mode",
     "speculative.ngram.capacity",
     "router.policy",

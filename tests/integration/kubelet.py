@@ -22,7 +22,7 @@ POLL_S = 0.1
 BEAT_S = 5.0
 
 Fate = Callable[[Manifest], str]
-"""Decides over a pod: ready, pending, unschedulable, image, crash, or oom."""
+"""Decides over a pod: ready, gated, pending, unschedulable, image, crash, or oom."""
 
 
 def always(fate: str) -> Fate:
@@ -47,7 +47,7 @@ class FakeKubelet:
         self._kubeconfig = kubeconfig
         self._fates: dict[str, Fate] = {}
         self._met: dict[str, str] = {}
-        self._address = ""
+        self.answers = PodAnswers()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
@@ -64,8 +64,7 @@ class FakeKubelet:
 
     async def _run(self) -> None:
         configuration = await load_configuration(self._kubeconfig)
-        async with Kube(configuration) as kube, PodAnswers() as answers:
-            self._address = answers.address
+        async with Kube(configuration) as kube, self.answers:
             await self._register(kube)
             beating = asyncio.create_task(self._live(kube))
             while not self._ended.is_set():
@@ -117,7 +116,7 @@ class FakeKubelet:
             lost = decided == "ready" and not is_ready(pod)
             if self._met.get(uid) != decided or lost:
                 with suppress(ApiError):  # gone or changed meanwhile: the next round sees
-                    await _meet(kube, pod, decided, self._address)
+                    await _meet(kube, pod, decided, self.answers.address)
                     self._met[uid] = decided
 
 
@@ -157,7 +156,7 @@ async def _set_status(kube: Kube, pod: Manifest, status: Manifest) -> None:
 def _status(pod: Manifest, fate: str) -> Manifest:
     ready = "True" if fate == "ready" else "False"
     return {
-        "phase": "Running" if fate in ("ready", "crash", "oom") else "Pending",
+        "phase": "Running" if fate in ("ready", "gated", "crash", "oom") else "Pending",
         "conditions": [
             {"type": "PodScheduled", "status": "True"},
             {"type": "Ready", "status": ready},
@@ -168,7 +167,7 @@ def _status(pod: Manifest, fate: str) -> Manifest:
                 "name": container["name"],
                 "image": container["image"],
                 "imageID": "",
-                "ready": fate == "ready",
+                "ready": fate in ("ready", "gated"),
                 "restartCount": 0,
                 **_container(fate),
             }
@@ -180,7 +179,7 @@ def _status(pod: Manifest, fate: str) -> Manifest:
 def _container(fate: str) -> dict[str, Any]:
     back_off = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}}
     match fate:
-        case "ready":
+        case "ready" | "gated":
             return {"started": True, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
         case "image":
             waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}

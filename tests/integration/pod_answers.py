@@ -30,6 +30,8 @@ class PodAnswers:
     """Agents' metrics and routers' lists, on a loopback address that no other test run has."""
 
     def __init__(self) -> None:
+        self.more = ""
+        """That every agent says."""
         pid = os.getpid()
         self.address = f"127.{1 + pid // 256 % 250}.{pid % 256}.{next(NUMBERS)}"
         self._runners: list[web.AppRunner] = []
@@ -52,7 +54,7 @@ class PodAnswers:
         self._runners.append(runner)
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(text=METRICS)
+        return web.Response(text=METRICS + self.more)
 
     async def _workers(self, _: web.Request) -> web.Response:
         url = f"http://{self.address}:{ENGINE_PORT}"

@@ -5,13 +5,12 @@ import json
 import signal
 import stat
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.agent_engine import (
-    PYTHON,
     TOKEN,
     Agent,
     Engine,
@@ -29,25 +28,16 @@ AFTER_STREAM_S = 2.0
 """SGLang counts a stream as open for so long after its last byte."""
 
 
-@pytest.fixture(scope="module", name="running")
-def _running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    assert PYTHON.exists(), f"there is no engine environment at {PYTHON}: run make engine-env"
-    engine = Engine(tmp_path_factory.mktemp("engine"))
-    engine.start()
-    yield engine
-    engine.kill()
-
-
 @pytest.fixture(name="engine")
-async def _engine(running: Engine) -> Engine:
+async def _engine(running_engine: Engine) -> Engine:
     """Ready, and without the requests of the test before."""
-    await running.until_ready()
+    await running_engine.until_ready()
 
     async def idle() -> bool:
-        return await running.held() == 0
+        return await running_engine.held() == 0
 
     await until_true(idle, "the engine is idle")
-    return running
+    return running_engine
 
 
 @pytest.fixture(name="timeout_s")
@@ -271,7 +261,7 @@ async def test_an_engine_that_starts_again_ends_the_drain_of_the_one_before(
         drain = asyncio.create_task(agent.ask_to_drain())
         await agent.until_ready(503)
         engine.kill()
-    engine.start()
+    engine.start_again()
 
     ended = await drain
     await agent.until_ready(timeout_s=200)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from sglang_controllers.api.files import Word
 from sglang_controllers.api.model import Model, Rule, above_zero
+from sglang_controllers.api.warming import Warming
 
 
 class EvictionPolicy(StrEnum):
@@ -164,6 +165,10 @@ class Cache(Model):
     """Hierarchical cache: keeps what the accelerator's memory has no room for. `{}` switches it on
     with SGLang's defaults. Default: off."""
 
+    warming: Warming | None = None
+    """Prefills prompts ahead of users' requests. `{}` lets prompts be named later without a
+    restart. Default: off."""
+
     rules = (
         Rule(
             field="hiCache",
@@ -172,6 +177,15 @@ class Cache(Model):
             "self.prefixCaching != 'disabled'",
             holds=lambda cache: (
                 cache.hi_cache is None or cache.prefix_caching is not PrefixCaching.DISABLED
+            ),
+        ),
+        Rule(
+            field="warming",
+            message="needs prefix caching; remove it or remove prefixCaching: disabled",
+            cel="!has(self.warming) || !has(self.prefixCaching) || "
+            "self.prefixCaching != 'disabled'",
+            holds=lambda cache: (
+                cache.warming is None or cache.prefix_caching is not PrefixCaching.DISABLED
             ),
         ),
     )

@@ -51,7 +51,7 @@ class Rollout(Model):
     progress_deadline: str | None = Field(default=None, max_length=20)
     """How long a rollout may take for its next replica before the status says
     ProgressDeadlineExceeded, in hours, minutes and seconds. At most 168h. Nothing is undone or
-    restarted. Default: `engine.startupTimeout` and 10 minutes."""
+    restarted. Default: `engine.startupTimeout`, a gate's `timeout` and 10 minutes."""
 
     rules = (
         Rule(

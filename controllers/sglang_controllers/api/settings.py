@@ -4,6 +4,7 @@ It drives the arguments of engines, the check of `extraArgs` against typed field
 reference and the conversion of launch commands.
 """
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -59,10 +60,27 @@ class Setting:
 ENGINE_VERSION = "0.5.23"
 """The SGLang release that the table was checked with."""
 
+WARMING = "cache.warming"
 NGRAM = "speculative.ngram"
 EAGLE = "speculative.eagle"
 NEXTN = "speculative.nextn"
 STANDALONE = "speculative.standalone"
+
+KV_EVENTS = json.dumps(
+    {
+        "publisher": "zmq",
+        "endpoint": "tcp://127.0.0.1:5557",
+        # A concrete address is connected to where this is not said.
+        "bind": True,
+        # Rank r is at port + r: far enough away for as many ranks as a pod can have.
+        "replay_endpoint": "tcp://127.0.0.1:5657",
+        "topic": "kv-events",
+        # Prefixes of different LoRA adapters and cache salts have hashes of their own.
+        "format": "dynamo",
+    },
+    separators=(",", ":"),
+)
+"""What the agent learns the engine's prefixes from. SGLang: disaggregation/kv_events.py."""
 
 DRAFTING = (EAGLE, NEXTN, STANDALONE)
 """Members of the union that draft with a model, all with the same flags."""
@@ -132,6 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("cache.hiCache.memoryLayout", "hicache-mem-layout"),
     Setting("cache.hiCache.storage.backend", "hicache-storage-backend"),
     Setting("cache.hiCache.storage.prefetchPolicy", "hicache-storage-prefetch-policy"),
+    Setting(WARMING, "kv-events-config", Kind.PRESENCE, KV_EVENTS, within=WARMING),
     Setting("scheduling.policy", "schedule-policy"),
     Setting("scheduling.overlap.mode", "disable-overlap-schedule", Kind.SWITCH, "disabled"),
     Setting("scheduling.conservativeness", "schedule-conservativeness"),

@@ -20,7 +20,7 @@ class Condition(Model):
     """One statement about the cluster, as in metav1.Condition."""
 
     type: str = Field(max_length=316)
-    """What the statement is about: Ready, Available, Reconciling or Stalled."""
+    """What the statement is about: Ready, Available, Reconciling, Stalled or Warmed."""
 
     status: ConditionStatus
     """Whether it holds."""
@@ -64,6 +64,44 @@ class RoleStatus(Model):
     """Engines that answer requests, of any revision."""
 
 
+class FailedPrompt(Model):
+    """A prompt that cannot be warmed, or a whole source. The agent's log says why."""
+
+    config_map: str | None = Field(default=None, max_length=253)
+    """ConfigMap that it is in."""
+
+    persistent_volume_claim: str | None = Field(default=None, max_length=253)
+    """Claim that it is in."""
+
+    key: str | None = Field(default=None, max_length=1024)
+    """Key of the ConfigMap, or file of the claim."""
+
+    index: int | None = Field(default=None, ge=0, json_schema_extra={"format": "int64"})
+    """Its place in there, from 0. Not set: the whole is meant."""
+
+
+class WarmingStatus(Model):
+    """Prompts that are warmed, as far as engines are done. Live figures are in metrics."""
+
+    pods: int | None = Field(default=None, ge=0, json_schema_extra={"format": "int32"})
+    """Engines of the current revision."""
+
+    warmed: int | None = Field(default=None, ge=0, json_schema_extra={"format": "int32"})
+    """Those of them that are done with all current prompts."""
+
+    prompts: int | None = Field(default=None, ge=0, json_schema_extra={"format": "int32"})
+    """Prompts that an engine that is done has tried."""
+
+    failed: int | None = Field(default=None, ge=0, json_schema_extra={"format": "int32"})
+    """Those of them that it cannot warm."""
+
+    tokens: int | None = Field(default=None, ge=0, json_schema_extra={"format": "int64"})
+    """Tokens that it had computed for them when something else here changed last."""
+
+    failures: list[FailedPrompt] | None = Field(default=None, max_length=20)
+    """Where these are, the first 20."""
+
+
 class ClusterStatus(Model):
     """What the operator last saw. It writes only on changes."""
 
@@ -75,7 +113,7 @@ class ClusterStatus(Model):
     conditions: list[Condition] | None = Field(
         default=None, max_length=16, json_schema_extra=list_map("type")
     )
-    """Ready, Available, and while they hold Reconciling and Stalled."""
+    """Ready, Available, while they hold Reconciling and Stalled, and with `cache.warming` Warmed."""
 
     replicas: int | None = Field(default=None, ge=0, json_schema_extra={"format": "int32"})
     """Engines that exist. Read by `kubectl get` and autoscalers."""
@@ -90,3 +128,6 @@ class ClusterStatus(Model):
         default=None, max_length=8, json_schema_extra=list_map("name")
     )
     """Counts by role."""
+
+    warming: WarmingStatus | None = None
+    """What engines say of `spec.cache.warming`."""

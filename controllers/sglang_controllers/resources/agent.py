@@ -7,6 +7,11 @@ from sglang_controllers.api import ClusterSpec
 from sglang_controllers.api.duration import duration_s
 from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.subject import Subject
+from sglang_controllers.resources.warming import (
+    warming_environment,
+    warming_mounts,
+    warming_volumes,
+)
 
 DRAIN_SCRIPT = files("sglang_controllers").joinpath("scripts/drain.py").read_text()
 
@@ -25,17 +30,26 @@ MOUNT: Manifest = {"name": "agent", "mountPath": names.AGENT_MOUNT}
 TOKEN_VOLUME = "agent-token"  # noqa: S105  a name
 
 
-def agent_volumes(subject: Subject) -> list[Manifest]:
+MEMORY = "128Mi"
+MEMORY_WARMING = "256Mi"
+"""Prompts, and the prefixes that the engine has."""
+
+
+def agent_volumes(subject: Subject, spec: ClusterSpec) -> list[Manifest]:
     # Optional: an engine must not wait for what only readers of its agent need.
     token = {"secretName": subject.token_secret, "optional": True}
     return [
         {"name": "agent", "emptyDir": {"sizeLimit": "1Mi"}},
         {"name": TOKEN_VOLUME, "secret": token},
+        *warming_volumes(subject, spec),
     ]
 
 
-def agent_container(spec: ClusterSpec, image: str, security: Manifest) -> Manifest:
+def agent_container(
+    subject: Subject, spec: ClusterSpec, revision: str, image: str, security: Manifest
+) -> Manifest:
     """A native sidecar: it starts before the engine and ends after it."""
+    memory = MEMORY if spec.cache.warming is None else MEMORY_WARMING
     return {
         "name": names.AGENT_CONTAINER,
         "image": image,
@@ -47,11 +61,12 @@ def agent_container(spec: ClusterSpec, image: str, security: Manifest) -> Manife
             {"name": "SGLANG_AGENT_TOKEN_FILE", "value": f"{names.TOKEN_MOUNT}/{names.TOKEN_KEY}"},
             {"name": "SGLANG_AGENT_REACTION_S", "value": str(REACTION_S)},
             {"name": "SGLANG_AGENT_DRAIN_TIMEOUT_S", "value": str(drain_timeout_s(spec))},
+            *warming_environment(subject, spec, revision),
         ],
         "ports": [{"name": names.AGENT_PORT_NAME, "containerPort": names.AGENT_PORT}],
         "resources": {
             "requests": {"cpu": "10m", "memory": "64Mi"},
-            "limits": {"memory": "128Mi"},
+            "limits": {"memory": memory},
         },
         # The engine has its own probe. This one adds: not while it drains.
         "readinessProbe": {
@@ -69,6 +84,7 @@ def agent_container(spec: ClusterSpec, image: str, security: Manifest) -> Manife
         "volumeMounts": [
             MOUNT,
             {"name": TOKEN_VOLUME, "mountPath": names.TOKEN_MOUNT, "readOnly": True},
+            *warming_mounts(spec),
         ],
     }
 

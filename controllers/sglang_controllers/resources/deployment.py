@@ -6,6 +6,7 @@ from sglang_controllers.manifest import Manifest
 from sglang_controllers.resources.metadata import metadata, selector
 from sglang_controllers.resources.pod import DEFAULT_STARTUP_TIMEOUT, pod_template
 from sglang_controllers.resources.subject import Subject
+from sglang_controllers.resources.warming import gate_s
 from sglang_controllers.revision import Revision
 
 PROGRESS_MARGIN_S = 600
@@ -65,4 +66,5 @@ def progress_deadline_s(spec: ClusterSpec) -> int:
     """Seconds that a rollout may take for its next pod."""
     if spec.rollout.progress_deadline:
         return duration_s(spec.rollout.progress_deadline)
-    return duration_s(spec.engine.startup_timeout or DEFAULT_STARTUP_TIMEOUT) + PROGRESS_MARGIN_S
+    startup_s = duration_s(spec.engine.startup_timeout or DEFAULT_STARTUP_TIMEOUT)
+    return startup_s + gate_s(spec) + PROGRESS_MARGIN_S

@@ -80,7 +80,7 @@ def pod_template(subject: Subject, spec: ClusterSpec, revision: str, images: Ima
             **_tolerations(spec),
             "initContainers": [
                 *([download_container(spec, engine)] if downloads(spec) else []),
-                agent_container(spec, images.agent, engine["securityContext"]),
+                agent_container(subject, spec, revision, images.agent, engine["securityContext"]),
             ],
             "containers": [engine],
             "volumes": _volumes(subject, spec),
@@ -181,7 +181,7 @@ def _volumes(subject: Subject, spec: ClusterSpec) -> list[Manifest]:
     return [
         {"name": "cache", "emptyDir": {}},
         {"name": "tmp", "emptyDir": {}},
-        *agent_volumes(subject),
+        *agent_volumes(subject, spec),
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
         *(volume for files in all_files(spec) for volume in _volume(files)),
         *([cache_volume(spec.model.cache)] if downloads(spec) else []),

@@ -17,9 +17,10 @@ DEFAULT_REPLICAS = 2
 
 HEALTH_INTERVAL_S = 2
 HEALTH_FAILURES = 2
-HEALTH_TIMEOUT_S = 10
-"""A dead engine refuses at once, so this is for silent ones. One that only is starved of CPU needs
-seconds at times, and if it is the only one, all requests are refused without it."""
+HEALTH_TIMEOUT_S = 5
+"""A dead engine refuses at once, so this is for silent ones: they get requests for twice as long.
+One that only is starved of CPU needs more than 2 s at times, and if it is the only one, all
+requests are refused without it."""
 
 REACTION_S = 6
 """Until kube-proxies have heard that a router goes. It takes connections as long."""

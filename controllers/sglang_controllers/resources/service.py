@@ -18,6 +18,24 @@ def engines_service(subject: Subject) -> Manifest:
     return _service(metadata(subject, subject.engines_service), ServiceType.CLUSTER_IP, subject)
 
 
+def agents_service(subject: Subject) -> Manifest:
+    """Where a new engine's agent finds those that serve. It has no address: DNS lists the pods."""
+    port = {
+        "name": names.AGENT_PORT_NAME,
+        "port": names.AGENT_PORT,
+        "targetPort": names.AGENT_PORT_NAME,
+        "protocol": "TCP",
+    }
+    return stamped(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata(subject, subject.agents_service),
+            "spec": {"clusterIP": "None", "selector": selector(subject), "ports": [port]},
+        }
+    )
+
+
 def _service(meta: Manifest, type_: ServiceType, behind: Subject) -> Manifest:
     return stamped(
         {

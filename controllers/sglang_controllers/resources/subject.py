@@ -28,6 +28,10 @@ class Subject:
         return f"{self.name}-engines"
 
     @property
+    def agents_service(self) -> str:
+        return f"{self.name}-agents"
+
+    @property
     def token_secret(self) -> str:
         return f"{self.name}-agent"
 

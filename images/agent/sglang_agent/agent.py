@@ -22,6 +22,8 @@ from sglang_agent.drain import (
 from sglang_agent.engine import Load
 from sglang_agent.incarnation import Sighting, with_process, with_reachable
 from sglang_agent.metrics import Figures, Metrics
+from sglang_agent.warming.metrics import WarmingCollector
+from sglang_agent.warming.warming import Warming
 
 LOG = logging.getLogger("sglang_agent")
 
@@ -40,7 +42,7 @@ class Report:
 class Agent:
     """`now` is a clock that never goes back. Everything runs in one event loop.
 
-    `drained` is told each end of a drain.
+    `drained` is told each end of a drain. `warming` None: nothing is to be warmed.
     """
 
     def __init__(
@@ -48,13 +50,17 @@ class Agent:
         limits: Limits,
         now: Callable[[], float],
         drained: Callable[[Report], None] = lambda _: None,
+        warming: Warming | None = None,
     ) -> None:
         self.metrics = Metrics(self.figures)
+        if warming:
+            self.metrics.register(WarmingCollector(warming))
         self.hurry = asyncio.Event()
         """Set when a drain begins: the next look is due now."""
         self._limits = limits
         self._now = now
         self._drained = drained
+        self._warming = warming
         self._state: State = Serving()
         self._sighting = Sighting()
         self._not_ready: str = NOT_ASKED
@@ -67,11 +73,20 @@ class Agent:
         """True from the request of a drain on, until another engine takes over."""
         return not isinstance(self._state, Serving)
 
+    @property
+    def engine_ready(self) -> bool:
+        """It says so itself, whatever else readiness waits for."""
+        return not self._not_ready
+
+    @property
+    def incarnation(self) -> str | None:
+        return self._sighting.incarnation
+
     def unready(self) -> str:
         """Why no new request should come here. Empty: they may."""
         match self._state:
             case Serving():
-                return self._not_ready
+                return self._not_ready or self._not_warm()
             case Draining(since_s=since_s, in_flight=in_flight):
                 took_s = self._now() - since_s
                 return f"draining for {took_s:.1f} s, in flight: {_count(in_flight)}"
@@ -80,8 +95,11 @@ class Agent:
             case _:
                 assert_never(self._state)
 
+    def _not_warm(self) -> str:
+        return self._warming.unready(self.incarnation) if self._warming else ""
+
     def figures(self) -> Figures:
-        return Figures(not self._not_ready, self.draining, self._load.in_flight)
+        return Figures(self.engine_ready, self.draining, self._load.in_flight)
 
     def status(self) -> dict[str, Any]:
         """What GET /v1/status answers."""
@@ -92,6 +110,7 @@ class Agent:
             "in_flight": self._load.in_flight,
             "draining": self.draining,
             "drain": self._drain(),
+            "warming": self._warming.status() if self._warming else None,
         }
 
     def _drain(self) -> dict[str, Any] | None:

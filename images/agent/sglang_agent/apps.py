@@ -1,17 +1,23 @@
 """HTTP for kubelet, Prometheus and the operator. No answer waits for the engine."""
 
 from dataclasses import asdict
+from typing import Any
 
 from aiohttp import web
 
 from sglang_agent import bearer
 from sglang_agent.agent import Agent
 from sglang_agent.settings import Settings
+from sglang_agent.warming.warming import Warming
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def public_app(agent: Agent, settings: Settings) -> web.Application:
+MAX_TOKENS = 2**31 - 1
+NOTHING_HOT: dict[str, Any] = {"revision": "", "incarnation": None, "prefixes": []}
+
+
+def public_app(agent: Agent, settings: Settings, warming: Warming | None = None) -> web.Application:
     """What is served on the port."""
 
     async def livez(_: web.Request) -> web.Response:
@@ -24,10 +30,10 @@ def public_app(agent: Agent, settings: Settings) -> web.Application:
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=agent.metrics.exposition(), headers={"Content-Type": METRICS_TYPE})
 
-    async def status(request: web.Request) -> web.Response:
+    def denied(request: web.Request) -> web.Response | None:
         match bearer.checked(settings.token_file, request.headers.get("Authorization")):
             case bearer.Answer.ALLOWED:
-                return web.json_response(agent.status())
+                return None
             case bearer.Answer.NO_TOKEN:
                 problem = (
                     f"there is no token in {settings.token_file}, so nobody is let in: "
@@ -41,12 +47,30 @@ def public_app(agent: Agent, settings: Settings) -> web.Application:
                     headers={"WWW-Authenticate": "Bearer"},
                 )
 
+    async def status(request: web.Request) -> web.Response:
+        return denied(request) or web.json_response(agent.status())
+
+    async def hottest(request: web.Request) -> web.Response:
+        if answer := denied(request):
+            return answer
+        given = request.query.get("max_tokens", "")
+        if not (
+            given.isascii() and given.isdigit() and len(given) < 11 and 0 < int(given) <= MAX_TOKENS
+        ):
+            problem = (
+                f'max_tokens: got "{given[:20]}"; it is a number from 1 to {MAX_TOKENS}; '
+                'write it like "?max_tokens=65536"'
+            )
+            return web.json_response({"error": problem}, status=400)
+        return web.json_response(warming.hottest(int(given)) if warming else NOTHING_HOT)
+
     agent.metrics.token_present.set_function(lambda: bool(bearer.token_in(settings.token_file)))
     app = web.Application()
     app.router.add_get("/livez", livez, allow_head=False)
     app.router.add_get("/readyz", readyz, allow_head=False)
     app.router.add_get("/metrics", metrics, allow_head=False)
     app.router.add_get("/v1/status", status, allow_head=False)
+    app.router.add_get("/v1/prefix/hottest", hottest, allow_head=False)
     return app
 
 

@@ -60,6 +60,9 @@ class Metrics:
         self._drain_seconds.observe(seconds)
         self._cut.inc(cut)
 
+    def register(self, collector: Collector) -> None:
+        self._registry.register(collector)
+
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""
         return generate_latest(self._registry)

@@ -16,6 +16,7 @@ from sglang_agent.drain import Limits
 from sglang_agent.engine import Engine
 from sglang_agent.settings import Settings
 from sglang_agent.termination_log import TerminationLog
+from sglang_agent.warming.warming import Own, Warming
 from sglang_agent.watch import ProcessWatch, watch_load, watch_readiness
 
 LOG = logging.getLogger("sglang_agent")
@@ -33,20 +34,22 @@ async def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     limits = Limits(settings.reaction_s, settings.drain_timeout_s)
-    agent = Agent(limits, time.monotonic, TerminationLog(settings.termination_log).drained)
-    processes = ProcessWatch(agent, settings.engine_port)
-    # Before a drain can be asked for: it holds for the engine that is there.
-    processes.look()
-    public = _runner(public_app(agent, settings))
-    private = _runner(socket_app(agent))
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0), trust_env=False
     ) as session:
         engine = Engine(session, settings.engine_url)
+        warming = _warming(session, settings)
+        drained = TerminationLog(settings.termination_log).drained
+        agent = Agent(limits, time.monotonic, drained, warming)
+        processes = ProcessWatch(agent, settings.engine_port)
+        # Before a drain can be asked for: it holds for the engine that is there.
+        processes.look()
+        public = _runner(public_app(agent, settings, warming))
+        private = _runner(socket_app(agent))
         try:
             await _listen(public, private, settings)
             LOG.info("listening on port %d and %s", settings.port, settings.socket)
-            await _until(stop, processes, agent, engine)
+            await _until(stop, processes, agent, engine, warming)
             LOG.info("stopping")
         finally:
             await asyncio.gather(private.cleanup(), public.cleanup())
@@ -62,8 +65,19 @@ async def _listen(public: web.AppRunner, private: web.AppRunner, settings: Setti
     await web.TCPSite(public, None, settings.port).start()
 
 
+def _warming(session: aiohttp.ClientSession, settings: Settings) -> Warming | None:
+    if not settings.warming:
+        return None
+    own = Own(session, settings.engine_url, settings.port, settings.token_file)
+    return Warming(settings.warming, own)
+
+
 async def _until(
-    stop: asyncio.Event, processes: ProcessWatch, agent: Agent, engine: Engine
+    stop: asyncio.Event,
+    processes: ProcessWatch,
+    agent: Agent,
+    engine: Engine,
+    warming: Warming | None,
 ) -> None:
     """Watch until then. A watch that fails ends the agent, for Kubernetes to start it again."""
     async with asyncio.TaskGroup() as watches:
@@ -72,6 +86,8 @@ async def _until(
             watches.create_task(watch_readiness(agent, engine)),
             watches.create_task(watch_load(agent, engine)),
         ]
+        if warming:
+            tasks.append(watches.create_task(warming.run(agent)))
         await stop.wait()
         for task in tasks:
             task.cancel()

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from sglang_agent.warming.settings import WarmingError, WarmingSettings, warming_settings
+
 DEFAULTS = {
     "SGLANG_AGENT_ENGINE_URL": "http://127.0.0.1:30000",
     "SGLANG_AGENT_PORT": "30001",
@@ -32,6 +34,7 @@ class Settings:
     drain_timeout_s: float
     reaction_s: float
     termination_log: Path
+    warming: WarmingSettings | None = None
 
     @property
     def engine_port(self) -> int:
@@ -56,7 +59,15 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         termination_log=_path(
             "SGLANG_AGENT_TERMINATION_LOG", value("SGLANG_AGENT_TERMINATION_LOG")
         ),
+        warming=_warming(environment),
     )
+
+
+def _warming(environment: Mapping[str, str]) -> WarmingSettings | None:
+    try:
+        return warming_settings(environment)
+    except WarmingError as error:
+        raise SettingsError(str(error)) from error
 
 
 def _url(name: str, value: str) -> str:

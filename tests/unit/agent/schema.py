@@ -9,9 +9,10 @@ TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "number": (int, float),
     "null": (type(None),),
+    "array": (list,),
 }
 KNOWN = {
-    *("type", "enum", "minimum", "required", "additionalProperties", "properties"),
+    *("type", "enum", "minimum", "required", "additionalProperties", "properties", "items"),
     *("description", "examples"),
 }
 
@@ -33,6 +34,9 @@ def problems(value: Any, schema: dict[str, Any], at: str = "answer") -> list[str
         found.append(f"{at}: {value!r} is none of {schema['enum']}")
     if "minimum" in schema and value is not None and value < schema["minimum"]:
         found.append(f"{at}: {value!r} is below {schema['minimum']}")
+    if isinstance(value, list):
+        for place, item in enumerate(value):
+            found += problems(item, schema["items"], f"{at}[{place}]")
     if isinstance(value, dict):
         properties = schema["properties"]
         found += [f"{at}: no {name}" for name in schema["required"] if name not in value]

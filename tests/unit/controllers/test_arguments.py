@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from sglang_controllers.api import parse_spec
-from sglang_controllers.api.settings import SETTINGS
+from sglang_controllers.api.settings import KV_EVENTS, SETTINGS
 from sglang_controllers.arguments import engine_arguments
 from tests.unit.controllers.api.cases import MODEL, a_spec
 from tests.unit.controllers.api.strategies import specs
@@ -50,6 +50,7 @@ def test_the_served_name_is_the_users_when_given() -> None:
         ({"scheduling": {"policy": "dfs-weight"}}, ["--schedule-policy=dfs-weight"]),
         ({"scheduling": {"overlap": {"mode": "disabled"}}}, ["--disable-overlap-schedule"]),
         ({"scheduling": {"overlap": {"mode": "enabled"}}}, []),
+        ({"cache": {"warming": {}}}, [f"--kv-events-config={KV_EVENTS}"]),
         ({"speculative": {"ngram": {}}}, ["--speculative-algorithm=NGRAM"]),
         (
             {

@@ -119,6 +119,17 @@ def test_shared_flags_are_owned_while_ngram_is_on() -> None:
     ]
 
 
+def test_kv_events_are_owned_by_warming_and_free_without_it() -> None:
+    flag = extra(kv_events_config='{"publisher": "zmq"}')
+
+    (problem,) = problems(cache={"warming": {}}, **flag)
+
+    assert problem == (
+        "spec.engine.extraArgs.kv-events-config: spec.cache.warming sets it; use that field"
+    )
+    assert problems(**flag) == ()
+
+
 @pytest.mark.parametrize(
     ("name", "field"),
     [

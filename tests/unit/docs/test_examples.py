@@ -8,8 +8,10 @@ import pytest
 
 from sglang_controllers.api import ClusterSpec
 from sglang_controllers.arguments import argument_problems
+from sglang_warming.files import Problem, entries
 from tests.unit.docs.blocks import PAGES, ROOT, yaml_blocks
 
+PROMPTS = ROOT / "examples/warmup_prompts.json"
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
 
 
@@ -31,6 +33,14 @@ def test_a_written_cluster_is_one_that_the_api_takes(cluster: dict[str, Any]) ->
     assert argument_problems(spec) == ()
     # A field that the API does not know would be missing here.
     assert spec.model_dump(mode="json", by_alias=True, exclude_unset=True) == cluster["spec"]
+
+
+def test_all_prompts_of_the_example_can_be_warmed() -> None:
+    with PROMPTS.open("rb") as stream:
+        found = list(entries(PROMPTS.name, stream))
+
+    assert len(found) == 3
+    assert [entry for entry in found if isinstance(entry, Problem)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

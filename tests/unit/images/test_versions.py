@@ -1,6 +1,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from sglang_fleet.versions import TESTED
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -23,14 +27,19 @@ def test_every_package_of_the_cpu_engine_is_pinned() -> None:
     assert all(re.fullmatch(r"[0-9][0-9A-Za-z.+]*", version) for version in versions.values())
 
 
+def test_the_hooks_of_the_plugin_are_tested_with_the_version_of_the_image() -> None:
+    assert all(pinned()["sglang"] in versions for versions in TESTED.values())
+
+
 def test_the_cpu_engine_has_the_version_of_the_public_image() -> None:
     assert argument("images/engine/Dockerfile", "BASE").endswith(f":v{pinned()['sglang']}")
 
 
-def test_the_operator_image_is_built_with_the_uv_of_the_makefile() -> None:
+@pytest.mark.parametrize("part", ["", "images/agent/", "images/engine/", "images/router/"])
+def test_images_are_built_with_the_uv_of_the_makefile(part: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
 
-    version = argument("Dockerfile", "UV").partition(":")[2]
+    version = argument(f"{part}Dockerfile", "UV").partition(":")[2]
 
     assert f"UV_VERSION := {version}\n" in makefile
 

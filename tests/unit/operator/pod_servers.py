@@ -23,11 +23,21 @@ def says(body: bytes | str, status: str = "200 OK", *headers: str) -> Answer:
     return answer
 
 
-def engine(in_flight: int | None = 0, *, token: bool = True) -> Answer:
-    lines = ["sglang_agent_draining 0.0", f"sglang_agent_token_present {float(token)}"]
+def engine(in_flight: int | None = 0, *, token: bool = True, warming: str = "") -> Answer:
+    lines = ["sglang_agent_draining 0.0", f"sglang_agent_token_present {float(token)}", warming]
     if in_flight is not None:
         lines.append(f"sglang_agent_in_flight {float(in_flight)}")
     return says("\n".join([*lines, ""]))
+
+
+def warming(state: str, *, warmed: int = 0, tokens: int = 0) -> str:
+    """What an agent says of prompts."""
+    return (
+        f'sglang_agent_warming_state{{state="{state}"}} 1.0\n'
+        f'sglang_agent_warming_prompts{{state="warmed"}} {float(warmed)}\n'
+        f'sglang_agent_warming_tokens_total{{kind="computed"}} {float(tokens)}\n'
+        'sglang_agent_warming_sources_info{hash="abc"} 1.0'
+    )
 
 
 def router(*healthy: str) -> Answer:

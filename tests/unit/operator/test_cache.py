@@ -205,8 +205,19 @@ def test_bulky_parts_are_dropped() -> None:
     assert "managedFields" in service["metadata"], "the original is left alone"
 
 
-def test_a_config_map_keeps_its_metadata_only() -> None:
-    assert "data" not in slim(an_object("ConfigMap", data={"arguments": "x" * 1000}))
+def test_a_config_map_keeps_digests_in_place_of_its_content() -> None:
+    kept = slim(an_object("ConfigMap", data={"a": "x" * 1000}, binaryData={"b": "AAEC"}))
+
+    assert "data" not in kept
+    assert "binaryData" not in kept
+    assert kept["digests"].keys() == {"a", "b"}
+
+
+def test_of_a_config_map_that_cannot_change_metadata_is_enough() -> None:
+    kept = slim(an_object("ConfigMap", data={"arguments": "x" * 1000}, immutable=True))
+
+    assert "data" not in kept
+    assert "digests" not in kept
 
 
 def test_a_pod_keeps_what_explains_it() -> None:

@@ -139,6 +139,19 @@ def test_an_apply_and_a_status_are_bound_to_the_object_that_was_planned_for() ->
     assert all(query["force"] == "true" for query in bench.api.queries)
 
 
+@pytest.mark.parametrize("aside", [(), ("chat-warming-0",)])
+def test_a_refusal_of_what_is_aside_holds_up_no_deletion(aside: tuple[str, ...]) -> None:
+    bench = Bench()
+    bench.api.on("POST", "/api/v1/namespaces/team/configmaps", FORBIDDEN)
+    bench.api.on("DELETE", "/api/v1/namespaces/team/configmaps/old", {"kind": "Status"})
+    slot, old = a_manifest("ConfigMap", "chat-warming-0"), Delete("ConfigMap", "old", "c1")
+
+    outcome = bench.carry_out(Plan(create=(slot,), delete=(old,), aside=aside))
+
+    assert list(outcome.errors) == [ObjectKey("ConfigMap", "chat-warming-0")]
+    assert bench.written == (["delete ConfigMap/old"] if aside else [])
+
+
 def test_a_deletion_is_bound_to_the_object_and_goes_on_in_the_background() -> None:
     bench = Bench()
     bench.api.on("DELETE", f"{SERVICES}/chat", {"kind": "Status"})

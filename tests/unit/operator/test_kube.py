@@ -1,7 +1,10 @@
 """The client against a real HTTP server: paths, refusals, and answers that do not come."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import aiohttp
 import pytest
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
@@ -145,6 +148,124 @@ async def test_nobody_listening_is_no_answer() -> None:
     async with Kube(Configuration(host="http://127.0.0.1:1")) as client:
         with pytest.raises(NetworkError):
             await client.get(SERVICES, "team", "chat")
+
+
+CONFIG_MAPS = BY_KIND["ConfigMap"]
+
+
+def an_event(kind: str, version: int, padding: str = "") -> bytes:
+    metadata = {"name": "prompts", "resourceVersion": str(version), "annotations": {"a": padding}}
+    return json.dumps({"type": kind, "object": {"metadata": metadata}}).encode() + b"\n"
+
+
+def streams(*chunks: bytes) -> Handler:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for chunk in chunks:
+            await response.write(chunk)
+        return response
+
+    return answer
+
+
+async def watched(client: Kube) -> list[tuple[str, int]]:
+    return [
+        (event["type"], int(event["object"]["metadata"]["resourceVersion"]))
+        async for event in client.watch_metadata(CONFIG_MAPS, "team", 7)
+    ]
+
+
+async def test_metadata_is_asked_for_without_content(server: tuple[Server, Kube]) -> None:
+    serving, client = server
+    about = {"name": "a", "namespace": "team", "resourceVersion": "3"}
+    annotated = {**about, "annotations": {"a": "x" * 1000}}
+    items = [{"kind": "PartialObjectMetadata", "metadata": annotated}]
+    page = {"metadata": {"resourceVersion": "9"}, "items": items}
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response(page)
+
+    serving.handler = answer
+    listing = await client.list_metadata(CONFIG_MAPS, None)
+
+    assert "as=PartialObjectMetadataList" in serving.seen[0].headers["Accept"]
+    assert (listing.version, listing.items[0]["kind"]) == (9, "ConfigMap")
+    assert listing.items[0]["metadata"] == about
+
+
+async def test_a_watch_begins_after_a_version_and_is_bounded(server: tuple[Server, Kube]) -> None:
+    serving, client = server
+    serving.handler = streams()
+
+    assert await watched(client) == []
+    request = serving.seen[0]
+    assert "as=PartialObjectMetadata;" in request.headers["Accept"]
+    assert dict(request.query) == {
+        "watch": "true",
+        "resourceVersion": "7",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": "300",
+    }
+
+
+async def test_events_are_read_however_they_are_cut(server: tuple[Server, Kube]) -> None:
+    serving, client = server
+    whole = an_event("ADDED", 8) + an_event("MODIFIED", 9, "x" * 300_000) + an_event("DELETED", 10)
+    serving.handler = streams(*(whole[i : i + 70_001] for i in range(0, len(whole), 70_001)))
+
+    assert await watched(client) == [("ADDED", 8), ("MODIFIED", 9), ("DELETED", 10)]
+
+
+async def test_an_error_in_a_watch_has_its_code(server: tuple[Server, Kube]) -> None:
+    serving, client = server
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    told = json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
+    serving.handler = streams(an_event("ADDED", 8), told)
+
+    with pytest.raises(ApiError) as refused:
+        await watched(client)
+
+    assert (refused.value.status, refused.value.reason) == (410, "Expired")
+
+
+async def test_a_watch_that_is_refused_is_a_refusal(server: tuple[Server, Kube]) -> None:
+    serving, client = server
+
+    async def refuse(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"kind": "Status", "reason": "Forbidden"}, status=403)
+
+    serving.handler = refuse
+    with pytest.raises(ApiError, match="403 Forbidden"):
+        await watched(client)
+
+
+async def test_a_watch_without_end_of_line_is_given_up(
+    server: tuple[Server, Kube], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving, client = server
+    monkeypatch.setattr(module, "LONGEST_EVENT", 100_000)
+    serving.handler = streams(b"x" * 200_000)
+
+    with pytest.raises(NetworkError, match="an event has more than"):
+        await watched(client)
+
+
+async def test_a_silent_watch_is_given_up(
+    server: tuple[Server, Kube], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving, client = server
+    monkeypatch.setattr(module, "WATCH_LIMITS", aiohttp.ClientTimeout(sock_read=0.1))
+
+    async def hang(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.Event().wait()
+        return response
+
+    serving.handler = hang
+    with pytest.raises(NetworkError):
+        await watched(client)
 
 
 def test_a_webhook_that_does_not_answer_is_somebodys_business_though_it_is_a_500() -> None:

@@ -9,11 +9,13 @@ import pytest
 from sglang_controllers.images import Images
 from sglang_controllers.manifest import Manifest, ObjectKey
 from sglang_controllers.snapshot import Snapshot, WriteError
+from sglang_controllers.warming.sources import source_of
 from sglang_operator.cache import Cache, Key
 from sglang_operator.clock import Clock
 from sglang_operator.kube import ApiError
 from sglang_operator.observe import PODS_ASKED, Observer
 from sglang_operator.polls import Polls
+from sglang_operator.sources import Sources
 from tests.builders import NOW, a_cluster, a_pod
 from tests.unit.operator.api import ScriptedApi
 
@@ -28,15 +30,27 @@ def ignored(_: Key) -> None:
     return
 
 
+class NotedPolls(Polls):
+    """Notes whose pods are asked at once, and asks nobody."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.asked: list[Key] = []
+
+    async def ask(self, key: Key) -> None:
+        self.asked.append(key)
+
+
 class Bench:
     def __init__(self, *pods: Manifest) -> None:
         self.now: datetime = NOW
         self.api = ScriptedApi()
         self.cache = Cache()
         clock = Clock(lambda: 0.0, lambda: self.now)
-        self.observer = Observer(
-            self.api.kube(), self.cache, clock, Polls(self.cache, clock, ignored), Images()
-        )
+        kube, polls = self.api.kube(), NotedPolls(self.cache, clock, ignored)
+        self.polls = polls
+        sources = Sources(kube, (None,), ignored)
+        self.observer = Observer(kube, self.cache, clock, polls, sources, Images())
         for item in (a_cluster(), *pods):
             item["metadata"]["resourceVersion"] = "1"
             self.cache.put(item)
@@ -73,6 +87,38 @@ def test_the_snapshot_has_the_time_and_the_last_refusals() -> None:
 
     assert snapshot.now == NOW
     assert snapshot.errors == error
+
+
+def test_the_prompts_that_a_cluster_names_are_in_its_snapshot() -> None:
+    bench = Bench()
+    prompts = [{"configMap": {"name": "there"}}, {"configMap": {"name": "gone"}}]
+    cluster = a_cluster(cache={"warming": {"promptsFrom": prompts}})
+    cluster["metadata"]["resourceVersion"] = "2"
+    bench.cache.put(cluster)
+    held = {"metadata": {"resourceVersion": "7"}, "data": {"a": "Hello"}}
+    bench.api.on("GET", "/api/v1/namespaces/team/configmaps/there", held)
+
+    sources = bench.observe().warming_sources
+
+    assert sources == {"there": source_of(held), "gone": None}
+
+
+@pytest.mark.parametrize(
+    ("cache", "ready", "asked"),
+    [({"warming": {}}, READY, [CHAT]), ({"warming": {}}, UNREADY, []), ({}, READY, [])],
+    ids=["warms", "is not ready", "warms nothing"],
+)
+def test_engines_that_warm_are_asked_before_the_first_plan(
+    cache: dict[str, Any], ready: dict[str, Any], asked: list[Key]
+) -> None:
+    bench = Bench(pod(**ready))
+    cluster = a_cluster(cache=cache)
+    cluster["metadata"]["resourceVersion"] = "2"
+    bench.cache.put(cluster)
+
+    bench.observe()
+
+    assert bench.polls.asked == asked
 
 
 def test_events_of_a_pod_that_is_not_ready_are_asked_for_by_its_uid() -> None:

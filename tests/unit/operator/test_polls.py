@@ -27,6 +27,7 @@ from tests.unit.operator.pod_servers import (
     raw,
     router,
     says,
+    warming,
 )
 
 CHAT = Key("team", "chat")
@@ -465,6 +466,40 @@ async def test_an_answer_from_a_pods_old_address_does_not_count(bench: Bench) ->
     await until(lambda: bench.agents.now["127.1.0.9"])
 
     assert bench.polls.reports(CHAT).engines == {}
+
+
+async def test_engines_that_begin_or_end_to_warm_are_news_and_their_progress_is_not(
+    bench: Bench,
+) -> None:
+    told = []
+    for said in (
+        warming("warming", warmed=1),
+        warming("warming", warmed=2, tokens=20),
+        warming("warmed", warmed=3, tokens=30),
+        warming("warmed", warmed=3, tokens=60),
+        warming("warmed", warmed=4, tokens=60),
+    ):
+        bench.changes.clear()
+        bench.pod(ENGINE, engine(0, warming=said))
+        await bench.ask()
+        told.append(len(bench.changes))
+
+    assert told == [1, 0, 1, 0, 1]
+
+
+async def test_an_agent_that_does_not_answer_for_once_is_as_warm_as_before(bench: Bench) -> None:
+    bench.pod(ENGINE, engine(0, warming=warming("warmed", warmed=3)))
+    await bench.ask()
+    before = bench.polls.reports(CHAT).engines[uid(ENGINE)].warming
+    bench.changes.clear()
+    bench.agents.answers[ENGINE] = says("", "503 Service Unavailable")
+
+    await bench.ask()
+
+    assert before is not None
+    assert bench.in_flight(ENGINE) is None
+    assert bench.polls.reports(CHAT).engines[uid(ENGINE)].warming == before
+    assert bench.changes == []
 
 
 async def test_pods_that_are_gone_or_ended_have_no_report(bench: Bench) -> None:

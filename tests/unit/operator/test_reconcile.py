@@ -19,6 +19,7 @@ from sglang_operator.observe import Observer
 from sglang_operator.polls import Polls
 from sglang_operator.queue import WorkQueue
 from sglang_operator.reconcile import RESTLESS, Reconciler
+from sglang_operator.sources import Sources
 from tests.builders import NOW, a_cluster
 from tests.unit.operator.api import Answer, ScriptedApi
 
@@ -54,9 +55,9 @@ class Bench:
         around = Around(lambda: self.leading, metrics.wrote)
         self.leading = True
         executor = Executor(self.api.kube(), self.cache, around, clock, "me")
-        observer = Observer(
-            self.api.kube(), self.cache, clock, Polls(self.cache, clock, self.queue.add), Images()
-        )
+        polls = Polls(self.cache, clock, self.queue.add)
+        sources = Sources(self.api.kube(), (None,), self.queue.add)
+        observer = Observer(self.api.kube(), self.cache, clock, polls, sources, Images())
 
         def noted(snapshot: Snapshot) -> Plan:
             self.snapshots.append(snapshot)

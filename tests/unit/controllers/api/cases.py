@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.unit.controllers.api.good import GOOD
-from tests.unit.controllers.api.specs import MODEL, a_spec, drafting, engine, ngram, template
+from tests.unit.controllers.api.specs import (
+    MODEL,
+    a_spec,
+    drafting,
+    engine,
+    ngram,
+    template,
+    warming,
+)
 
 __all__ = [
     "BREAKS_A_RULE",
@@ -17,6 +25,7 @@ __all__ = [
     "engine",
     "ngram",
     "template",
+    "warming",
 ]
 
 
@@ -155,6 +164,42 @@ BREAKS_A_RULE: dict[str, Bad] = {
         "spec.cache.hiCache",
         "needs prefix caching",
     ),
+    "warming without prefixes": Bad(
+        a_spec(cache={"warming": {}, "prefixCaching": "disabled"}),
+        "spec.cache.warming",
+        "needs prefix caching",
+    ),
+    "prompts from nowhere": Bad(
+        warming(promptsFrom=[{}]), "spec.cache.warming.promptsFrom[0]", "exactly one"
+    ),
+    "prompts from two places": Bad(
+        warming(
+            promptsFrom=[{"configMap": {"name": "a"}, "persistentVolumeClaim": {"claimName": "b"}}]
+        ),
+        "spec.cache.warming.promptsFrom[0]",
+        "exactly one",
+    ),
+    "prompts of a name in capitals": Bad(
+        warming(promptsFrom=[{"configMap": {"name": "Prompts"}}]),
+        "spec.cache.warming.promptsFrom[0].configMap.name",
+        'write for example "prompts"',
+    ),
+    "prompts under a key that is a path": Bad(
+        warming(promptsFrom=[{"configMap": {"name": "a", "key": "b/c"}}]),
+        "spec.cache.warming.promptsFrom[0].configMap.key",
+        '"system.jsonl"',
+    ),
+    "prompts above the claim": Bad(
+        warming(promptsFrom=[{"persistentVolumeClaim": {"claimName": "a", "path": "../b"}}]),
+        "spec.cache.warming.promptsFrom[0].persistentVolumeClaim.path",
+        "no '..'",
+    ),
+    "a gate without a unit": Bad(
+        warming(gate={"timeout": "5"}), "spec.cache.warming.gate.timeout", 'write "5m"'
+    ),
+    "a gate that never opens": Bad(
+        warming(gate={"timeout": "25h"}), "spec.cache.warming.gate.timeout", "at most 24h"
+    ),
     "priorities with a policy that ignores them": Bad(
         a_spec(scheduling={"policy": "lpm", "priority": {}}),
         "spec.scheduling.priority",
@@ -284,6 +329,14 @@ BREAKS_A_TYPE: dict[str, Bad] = {
     ),
     "a store of no kind": Bad(
         a_spec(cache={"hiCache": {"storage": {}}}), "spec.cache.hiCache.storage.backend", ""
+    ),
+    "peers without a limit": Bad(
+        warming(fromPeers={}), "spec.cache.warming.fromPeers.maxTokens", ""
+    ),
+    "more prompts than are read": Bad(
+        warming(promptsFrom=[{"configMap": {"name": "a"}}] * 17),
+        "spec.cache.warming.promptsFrom",
+        "16",
     ),
     "a page of nothing": Bad(a_spec(cache={"pageSize": 0}), "spec.cache.pageSize", "1"),
     "a scheduling policy that dies": Bad(

@@ -117,6 +117,23 @@ GOOD: dict[str, dict[str, Any]] = {
         }
     ),
     "hierarchical cache with defaults": a_spec(cache={"hiCache": {}}),
+    "prompts to come": a_spec(cache={"warming": {}}),
+    "everything of warming": a_spec(
+        cache={
+            "warming": {
+                "promptsFrom": [
+                    {"configMap": {"name": "prompts-5f2k9", "key": "system.jsonl"}},
+                    {"configMap": {"name": "more.prompts"}},
+                    {"persistentVolumeClaim": {"claimName": "prompts", "path": "chat/all.jsonl"}},
+                ],
+                "gate": {"timeout": "1m30s"},
+                "fromPeers": {"maxTokens": 100_000},
+            }
+        }
+    ),
+    "a gate with its default": a_spec(
+        cache={"warming": {"promptsFrom": [{"configMap": {"name": "prompts"}}], "gate": {}}}
+    ),
     "a tail-optimized cache": a_spec(
         cache={
             "eviction": {"policy": "tlru", "tlru": {"threshold": 4096, "nextPromptEstimate": 512}}

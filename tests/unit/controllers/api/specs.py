@@ -24,3 +24,7 @@ def engine(**fields: Any) -> dict[str, Any]:
 
 def template(*containers: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return a_spec(podTemplate={"spec": {"containers": list(containers), **fields}})
+
+
+def warming(**fields: Any) -> dict[str, Any]:
+    return a_spec(cache={"warming": fields})

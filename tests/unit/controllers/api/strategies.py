@@ -132,8 +132,28 @@ HICACHES = objects(
     ),
 )
 
+PROMPTS = st.one_of(
+    st.fixed_dictionaries(
+        {"configMap": st.fixed_dictionaries({"name": st.sampled_from(["a", "b"])})}
+    ),
+    st.fixed_dictionaries(
+        {"persistentVolumeClaim": st.fixed_dictionaries({"claimName": st.sampled_from(["c", "d"])})}
+    ),
+)
+
+WARMINGS = objects(
+    promptsFrom=st.lists(PROMPTS, max_size=4),
+    gate=objects(timeout=st.sampled_from(["90s", "10m"])),
+    fromPeers=st.fixed_dictionaries({"maxTokens": st.integers(1, 10**6)}),
+)
+
 CACHES = st.one_of(
-    objects(eviction=EVICTIONS, pageSize=st.sampled_from([1, 16, 64]), hiCache=HICACHES),
+    objects(
+        eviction=EVICTIONS,
+        pageSize=st.sampled_from([1, 16, 64]),
+        hiCache=HICACHES,
+        warming=WARMINGS,
+    ),
     objects(eviction=EVICTIONS, pageSize=st.just(48), prefixCaching=one_of(PrefixCaching)),
 )
 

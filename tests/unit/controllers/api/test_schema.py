@@ -164,7 +164,7 @@ def test_optional_settings_tell_their_default() -> None:
 def test_rules_name_the_field_and_say_what_to_write() -> None:
     rules = [r for _, schema in ALL for r in schema.get("x-kubernetes-validations", [])]
 
-    assert len(rules) == 56
+    assert len(rules) == 63
     for rule in rules:
         assert re.search(r"; (write|remove|lower|use|set|name) |remove ", rule["message"]), rule
 

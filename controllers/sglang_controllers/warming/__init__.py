@@ -1,0 +1,1 @@
+"""Prompts for the agents: from the ConfigMaps that a cluster names into its pods."""

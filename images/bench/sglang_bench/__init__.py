@@ -1,0 +1,1 @@
+"""Benchmarks of SGLang's caches: the command `sglang-bench`."""

@@ -1,0 +1,1 @@
+"""Where the plugin meets SGLang: one file per seam."""

@@ -1,0 +1,1 @@
+"""Prompt files, and the loop that prefills them while an SGLang engine is idle."""
