@@ -242,8 +242,9 @@ def unschedulable(pod: Manifest, events: Sequence[Manifest]) -> Finding | None:
     if "persistentvolumeclaim" in message.lower():
         return Finding(
             Reason.VOLUME,
-            f"{excerpt(message)}. Create the claim, or correct its name in spec.model.source, "
-            "spec.model.cache or spec.podTemplate",
+            f"{excerpt(message).removesuffix('. not found')}. Create the claim, or correct its name in "
+            "spec.model.source, spec.model.cache, spec.cache.warming.promptsFrom or "
+            "spec.podTemplate",
         )
     fixes = [fix for cause, fix in OBSTACLES if cause.search(message)]
     short = [name for name in accelerators(pod) if f"Insufficient {name}" in message]

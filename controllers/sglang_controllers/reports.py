@@ -21,8 +21,8 @@ class PromptFailure:
 class WarmingReport:
     """What an agent says of its prompts.
 
-    `sources` is the hash of the slots that it sees. `warmed` and `failed` are prompts, `tokens`
-    those computed for them.
+    `sources` is the hash of the slots that it sees. `warmed`, `failed` and `pending` are prompts,
+    `tokens` those computed for them.
     """
 
     state: str
@@ -31,6 +31,13 @@ class WarmingReport:
     failed: int = 0
     tokens: int = 0
     failures: tuple[PromptFailure, ...] = ()
+    pending: int = 0
+
+    @property
+    def tenths(self) -> int:
+        """How many of ten of its prompts it has tried."""
+        tried = self.warmed + self.failed
+        return 10 * tried // max(1, tried + self.pending)
 
     @property
     def done(self) -> bool:

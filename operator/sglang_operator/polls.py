@@ -302,11 +302,11 @@ def _read_by_plans(report: EngineReport | RouterReport | None) -> object:
             return None
 
 
-def _settled(warming: WarmingReport) -> WarmingReport:
+def _settled(warming: WarmingReport) -> object:
     """Without what changes with every prompt."""
     if warming.done:
         return replace(warming, tokens=0)
-    return WarmingReport(warming.state, warming.sources)
+    return warming.state, warming.sources, warming.tenths
 
 
 def _resolve(answered: asyncio.Future[None] | None) -> None:

@@ -48,6 +48,7 @@ def warming_answer(body: bytes) -> WarmingReport | None:
         failed=prompts.get("failed", 0),
         tokens=tokens.get("computed", 0),
         failures=tuple(_failures(samples.get("failures", []))),
+        pending=prompts.get("pending", 0),
     )
 
 

@@ -66,7 +66,7 @@ def warmth(  # noqa: PLR0913, PLR0917  all that it is told from
         gated = sum(_is_gated(pod) and each is not None and each.gated for pod, each in pairs)
     silent = sum(_is_silent(pod, reports) for pod in mine)
     return Warmth(
-        condition=_kept_out(slots, refused) or _condition(len(mine), done, late, silent),
+        condition=_kept_out(slots, refused) or _condition(len(mine), said, done, late, silent),
         summary=_summary(len(mine), done),
         gated=gated,
         gate=gate or "",
@@ -129,7 +129,13 @@ def _kept_out(slots: Slots | None, refused: Finding | None) -> Told | None:
     return None
 
 
-def _condition(pods: int, done: Sequence[WarmingReport], late: int, silent: int) -> Told:
+def _condition(
+    pods: int,
+    said: Sequence[WarmingReport | None],
+    done: Sequence[WarmingReport],
+    late: int,
+    silent: int,
+) -> Told:
     if not pods:
         return Told("Unknown", "NoEngines", "no engine runs")
     if silent:
@@ -139,10 +145,11 @@ def _condition(pods: int, done: Sequence[WarmingReport], late: int, silent: int)
             f"{silent} of {pods} do not tell the operator what they have warmed: let it reach "
             f"port {AGENT_PORT} of their pods",
         )
-    return _progress(pods, done, late)
+    left = [each.tenths for each in said if each and not each.done]
+    return _progress(pods, done, late, min(left, default=0))
 
 
-def _progress(pods: int, done: Sequence[WarmingReport], late: int) -> Told:
+def _progress(pods: int, done: Sequence[WarmingReport], late: int, tenths: int) -> Told:
     engines = f"{len(done)} of {pods} engine{'' if pods == 1 else 's'}"
     if late:
         return Told(
@@ -152,7 +159,8 @@ def _progress(pods: int, done: Sequence[WarmingReport], late: int) -> Told:
             "Raise it, or name fewer prompts",
         )
     if len(done) < pods:
-        return Told("False", str(Reason.WARMING), f"{engines} warmed their prompts")
+        so_far = f", the slowest {10 * tenths} % of them so far" if 0 < tenths < 10 else ""
+        return Told("False", str(Reason.WARMING), f"{engines} warmed their prompts{so_far}")
     failed = max(each.failed for each in done)
     if failed:
         return Told(

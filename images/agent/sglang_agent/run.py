@@ -68,7 +68,13 @@ async def _listen(public: web.AppRunner, private: web.AppRunner, settings: Setti
 def _warming(session: aiohttp.ClientSession, settings: Settings) -> Warming | None:
     if not settings.warming:
         return None
-    own = Own(session, settings.engine_url, settings.port, settings.token_file)
+    own = Own(
+        session,
+        settings.engine_url,
+        settings.port,
+        settings.token_file,
+        settings.socket.with_name("gate-opened-for"),
+    )
     return Warming(settings.warming, own)
 
 

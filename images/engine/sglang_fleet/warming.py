@@ -13,6 +13,7 @@ import aiohttp
 
 from sglang_warming.engine import HttpEngine
 from sglang_warming.loop import Loop, Progress, Source, file_source
+from sglang_warming.told import Told
 
 logger = logging.getLogger("sglang_fleet.warming")
 
@@ -119,31 +120,3 @@ def stamp_of(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-class Told:
-    """What was logged of the progress, so that only news are."""
-
-    def __init__(self) -> None:
-        self._progress: Progress | None = None
-        self._state = ""
-        self._failures = 0
-
-    def news(self, progress: Progress) -> list[str]:
-        if progress is not self._progress:
-            self._progress, self._state, self._failures = progress, "", 0
-        failures = progress.failures[self._failures :]
-        self._failures += len(failures)
-        lines = [
-            f"{failure.source.name}: "
-            + ("" if failure.index is None else f"entry {failure.index}: ")
-            + failure.message
-            for failure in failures
-        ]
-        if progress.state != self._state:
-            self._state = progress.state
-            lines.append(
-                f"{progress.state}: {progress.warmed} of {progress.total} prompts, "
-                f"{progress.failed} failed"
-            )
-        return lines

@@ -25,6 +25,9 @@ Entries = Generator[Entry, None, None]
 MAX_FAILURES = 20
 """That are kept. All are counted."""
 
+MAX_FAILURES_OF_ONE = 5
+"""Of one source, so that a file full of them does not hide what is wrong with others."""
+
 MAX_LOSSES = 2
 """An engine that fails so often over the same prompt is not given it again."""
 
@@ -92,7 +95,8 @@ class Progress:
 
     def fail(self, failure: Failure, count: int = 1) -> None:
         self.failed += count
-        if len(self.failures) < MAX_FAILURES:
+        same = sum(kept.source is failure.source for kept in self.failures)
+        if len(self.failures) < MAX_FAILURES and same < MAX_FAILURES_OF_ONE:
             self.failures.append(failure)
 
 

@@ -140,7 +140,7 @@ async def test_every_answer_is_as_the_file_says(site: Site) -> None:
 async def test_what_an_agent_that_warms_tells_is_as_the_file_says(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("sesame")
     async with aiohttp.ClientSession() as session:
-        own = Own(session, "http://127.0.0.1:1", 1, tmp_path / "token")
+        own = Own(session, "http://127.0.0.1:1", 1, tmp_path / "token", tmp_path / "gate")
         warming = Warming(WarmingSettings(tmp_path, revision="rev"), own)
         source = file_source("configMap", "prompts", "a.txt", tmp_path / "a.txt")
         warming.loop.progress.fail(Failure(source, 0, "why"))

@@ -4,10 +4,7 @@ from pathlib import Path
 import pytest
 
 from sglang_fleet import warming
-from sglang_fleet.warming import Told, Warming, stamp_of, until_idle
-from sglang_warming.loop import Failure, Progress, State, file_source
-
-SOURCE = file_source("file", "/etc/prompts.json", "prompts.json", Path("/etc/prompts.json"))
+from sglang_fleet.warming import Warming, stamp_of, until_idle
 
 
 async def test_one_idle_look_between_two_busy_ones_is_no_idling(
@@ -19,36 +16,6 @@ async def test_one_idle_look_between_two_busy_ones_is_no_idling(
     await until_idle(lambda: next(looks))
 
     assert list(looks) == [False]
-
-
-def test_news_are_told_once() -> None:
-    told = Told()
-    progress = Progress(State.WARMING, total=3)
-
-    assert told.news(progress) == ["warming: 0 of 3 prompts, 0 failed"]
-    assert told.news(progress) == []
-
-
-def test_a_failure_is_told_by_file_and_entry() -> None:
-    told = Told()
-    progress = Progress(State.WARMING, total=3)
-    told.news(progress)
-    progress.fail(Failure(SOURCE, 2, "text: is empty"))
-    progress.fail(Failure(SOURCE, None, "the file cannot be read"))
-
-    assert told.news(progress) == [
-        "/etc/prompts.json: entry 2: text: is empty",
-        "/etc/prompts.json: the file cannot be read",
-    ]
-
-
-def test_a_new_round_is_told_anew() -> None:
-    told = Told()
-    told.news(Progress(State.WARMED, total=1, warmed=1))
-
-    assert told.news(Progress(State.WARMED, total=1, warmed=1)) == [
-        "warmed: 1 of 1 prompts, 0 failed"
-    ]
 
 
 def test_an_edit_changes_the_stamp(tmp_path: Path) -> None:

@@ -218,16 +218,16 @@ async def test_the_engine_is_shown_the_largest_id_to_look_at(
     assert engine.seen[0]["token_ids_logprob"] == [90]
 
 
-async def test_twenty_failures_are_told_and_all_are_counted(
+async def test_of_each_source_five_failures_are_told_and_all_are_counted(
     engine: StandIn, folder: Folder
 ) -> None:
     async with running(engine) as loop:
-        loop.use([folder.source(*range(1500), "a")])
+        loop.use([folder.source(*range(1500), "a"), folder.source(5, name="b.jsonl")])
         await settled(loop)
 
-    assert len(loop.progress.failures) == 20
-    assert (loop.progress.failed, loop.progress.warmed) == (1500, 1)
-    assert (loop.progress.total, loop.progress.pending) == (1501, 0)
+    assert [failure.index for failure in loop.progress.failures] == [0, 1, 2, 3, 4, 0]
+    assert (loop.progress.failed, loop.progress.warmed) == (1501, 1)
+    assert (loop.progress.total, loop.progress.pending) == (1502, 0)
 
 
 async def test_it_stops_before_its_prompts_evict_one_another(

@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import Any
 
 import aiohttp
@@ -49,7 +50,7 @@ class Found:
 
 
 async def asked(session: aiohttp.ClientSession, peers: Peers, port: int, token: bytes) -> Found:
-    """What all peers together find hottest, the hottest first."""
+    """What the peers find hottest, the hottest first."""
     found = Found()
     round_ = _Round(session, peers, port, token, asyncio.get_running_loop().time() + ANSWER_S)
     try:
@@ -58,13 +59,13 @@ async def asked(session: aiohttp.ClientSession, peers: Peers, port: int, token: 
     except TimeoutError:
         addresses = []
         found.skipped["slow"] += 1
-    hot: list[Hot] = []
+    answers: list[list[Hot]] = []
     for answer in await asyncio.gather(*(round_.answer(address) for address in addresses)):
         if isinstance(answer, SkippedError):
             found.skipped[answer.reason] += 1
         else:
-            hot += answer
-    found.prompts = _best(hot)
+            answers.append(answer)
+    found.prompts = _best(answers)
     return found
 
 
@@ -140,12 +141,17 @@ def _hot(prefix: dict[str, Any]) -> Hot:
     return Hot(prompt_of({"input_ids": prefix["input_ids"], **fields}), hits)
 
 
-def _best(hot: Iterable[Hot]) -> list[Prompt]:
+def _best(answers: Iterable[list[Hot]]) -> list[Prompt]:
+    """From each in turn its hottest: one that lies about its hits gets no more than its share."""
+    ranked = [sorted(answer, key=lambda hot: -hot.hits) for answer in answers if answer]
+    ranked.sort(key=lambda answer: -answer[0].hits)
     prompts: dict[str, Prompt] = {}
     listed = 0
-    for each in sorted(hot, key=lambda hot: -hot.hits):
+    for each in chain.from_iterable(zip_longest(*ranked)):
+        if each is None:
+            continue
         listed += len(each.prompt.input_ids or ())
         if listed > MAX_LISTED:
             break
-        prompts[identity(each.prompt)] = each.prompt
+        prompts.setdefault(identity(each.prompt), each.prompt)
     return list(prompts.values())

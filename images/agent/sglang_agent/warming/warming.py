@@ -24,6 +24,7 @@ from sglang_warming.engine import GoneError, HttpEngine
 from sglang_warming.files import Entry
 from sglang_warming.loop import Failure, Loop, Source
 from sglang_warming.prompts import Prompt
+from sglang_warming.told import Told
 
 LOG = logging.getLogger("sglang_agent")
 
@@ -45,12 +46,17 @@ class Engines(Sight, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What of the agent its warming uses. `port`: where the agents of peers listen too."""
+    """What of the agent its warming uses.
+
+    `port`: where the agents of peers listen too. `memory`: a file that outlives the agent's process,
+    not the pod.
+    """
 
     session: aiohttp.ClientSession
     engine_url: str
     port: int
     token_file: Path
+    memory: Path
 
 
 class Warming:
@@ -68,6 +74,7 @@ class Warming:
         self.loop = Loop(self._http, self._idle, now)
         self._incarnation: str | None = None
         self._gate = Gate(settings.gate_s)
+        self._told = Told()
         self._read = self._asked = False
         self._epoch_s = 0.0
         self._claimed: tuple[Source, ...] = ()
@@ -158,13 +165,36 @@ class Warming:
     def _begin(self, incarnation: str | None) -> None:
         """Another engine is ready, with an empty cache."""
         self._incarnation, self._epoch_s = incarnation, time.time()
-        self._gate, self._asked = Gate(self.settings.gate_s), self.settings.peers is None
+        # It may serve already, and only its agent be a new one: then it is not taken out again.
+        serves = incarnation is not None and self._remembered() == incarnation
+        self._gate = Gate(self.settings.gate_s, opened=serves)
+        self._asked = serves or self.settings.peers is None
         self._from_peers, self._ranks, self._followers = (), [], []
         self.loop.renew()
         self._offer()
 
+    def _remembered(self) -> str:
+        """The engine whose gate was opened last."""
+        try:
+            return self._own.memory.read_text()
+        except OSError:
+            return ""
+
+    def _remember(self, incarnation: str) -> None:
+        try:
+            self._own.memory.write_text(incarnation)
+        except OSError as error:
+            LOG.warning(
+                "after a restart the agent will close the gate of this engine again",
+                extra={"reason": f"{self._own.memory}: {error.strerror}"},
+            )
+
     def _look(self) -> None:
+        for line in self._told.news(self.loop.progress):
+            LOG.info("warming: %s", line)
         before, self._gate = self._gate, looked(self._gate, self._now(), self._settled)
+        if self._gate.opened and not before.opened and self._incarnation:
+            self._remember(self._incarnation)
         if self._gate.timed_out and not before.timed_out:
             LOG.warning(
                 "the engine is not warm in time, and ready all the same",

@@ -80,7 +80,8 @@ class Pod:
 @asynccontextmanager
 async def pod(engine: StandIn, settings: WarmingSettings) -> AsyncIterator[Pod]:
     async with engine.running() as http:
-        own = Own(http._session, engine.url, 1, Path("/nowhere"))
+        memory = settings.folder.with_name("gate-opened-for")
+        own = Own(http._session, engine.url, 1, Path("/nowhere"), memory)
         warming = Warming(settings, own)
         agent = Agent(Limits(1, 1), time.monotonic, warming=warming)
         agent.saw_load(0, Load(0))
@@ -105,6 +106,38 @@ async def test_requests_wait_until_all_prompts_were_tried(
         await until(lambda: not here.agent.unready())
 
     assert engine.texts == ["one", "two"]
+
+
+async def test_a_new_agent_does_not_take_out_an_engine_that_serves(
+    engine: StandIn, settings: WarmingSettings
+) -> None:
+    async with pod(engine, settings) as here:
+        await here.warmed()
+
+    busy = StandIn()
+    busy.busy = True
+    async with pod(busy, settings) as again:
+        again.ready()
+        await until(lambda: not again.agent.unready())
+        assert again.warming.state != "warmed"
+        busy.busy = False
+        await again.settled()
+
+
+async def test_a_new_engine_has_to_be_warm_also_for_a_new_agent(
+    engine: StandIn, settings: WarmingSettings
+) -> None:
+    async with pod(engine, settings) as here:
+        await here.warmed()
+
+    busy = StandIn()
+    busy.busy = True
+    async with pod(busy, settings) as again:
+        again.ready("second")
+        await asyncio.sleep(0.2)
+        assert again.agent.unready().startswith("warming: ")
+        busy.busy = False
+        await until(lambda: not again.agent.unready())
 
 
 async def test_without_a_gate_requests_come_at_once(

@@ -96,7 +96,7 @@ def test_an_agent_sees_the_prompts_and_the_hash_of_the_slots(tmp_path: Path) -> 
 
 async def test_the_operator_understands_what_an_agent_says(tmp_path: Path) -> None:
     async with aiohttp.ClientSession() as session:
-        own = Own(session, "http://127.0.0.1:30000", 30001, tmp_path / "token")
+        own = Own(session, "http://127.0.0.1:30000", 30001, tmp_path / "token", tmp_path / "gate")
         registry = CollectorRegistry()
         registry.register(WarmingCollector(Warming(WarmingSettings(tmp_path), own)))
 

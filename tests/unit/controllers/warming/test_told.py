@@ -50,8 +50,14 @@ def test_an_engine_that_is_not_done_is_told(late: WarmingReport | None) -> None:
     assert told.message == "1 of 2 engines warmed their prompts"
 
 
-def test_progress_within_an_engine_changes_nothing() -> None:
-    assert of(said("warming", warmed=1)) == of(said("warming", warmed=9, failed=1, tokens=500))
+def test_progress_within_a_tenth_changes_nothing() -> None:
+    earlier = said("warming", warmed=4_000, pending=6_000)
+    later = said("warming", warmed=4_900, failed=90, pending=5_010, tokens=500)
+
+    assert of(earlier) == of(later)
+    assert of(earlier, said()).condition.message == (
+        "1 of 2 engines warmed their prompts, the slowest 40 % of them so far"
+    )
 
 
 @pytest.mark.parametrize(
