@@ -253,6 +253,10 @@ class Agent:
             stderr=asyncio.subprocess.PIPE,
         )
 
+    def forget_engine(self) -> None:
+        """The next agent at this place does not know that the engine has served."""
+        self.socket.with_name("gate-opened-for").unlink()
+
     async def end(self, number: int = signal.SIGKILL) -> str:
         """What it has logged."""
         assert self.process

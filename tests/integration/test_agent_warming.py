@@ -320,7 +320,8 @@ async def test_a_new_engine_hits_what_its_peer_hits(
         await until_true(known, "the cache's blocks are known")
         code, said = await old.get("/v1/prefix/hottest?max_tokens=4096", TOKEN)
     assert code == 200
-    await flush(engine)  # and so it is a new one
+    await flush(engine)
+    old.forget_engine()  # and so it is a new one
 
     async def recorded() -> Any:
         return json.loads(said)
