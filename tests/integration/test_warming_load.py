@@ -14,18 +14,21 @@ from tests.integration.agent_engine import Engine, until_true
 from tests.integration.test_agent_warming import agent_of, flush, lines, warming
 from tests.unit.agent.warming.volume import ProjectedVolume
 
-CLIENTS = 2
-TOKENS = 32
-PAUSE_S = (0.2, 1.5)
-"""Between two requests of a client, so that the engine is idle at times, and its prompts go on."""
+TOKENS = 200
+PAUSE_S = (1.0, 5.0)
+"""Between two requests, so that the engine is idle at times, and its prompts go on. SGLang counts a
+stream until 2 s after its end."""
 
-WORSE_AT_MOST = 1.2
+FEW = 2, 2.0
+MANY = 5, 1.2
+"""Pairs, and by how much the p99 may be worse in the median. That of few is a matter of chance; a
+prompt between two tokens would make it ten times worse."""
 
-SECONDS = 8.0
+SECONDS = 10.0
 """Of each measurement. Longer, and all prompts are warmed."""
 
 PROMPTS = [f"{number} times: Answer as a pirate would, in one sentence." for number in range(100)]
-WARMED_AT_LEAST = 20
+WARMED_AT_LEAST = 5
 
 
 async def stream_gaps_s(client: aiohttp.ClientSession, engine: Engine, text: str) -> list[float]:
@@ -42,13 +45,11 @@ async def p99_s(engine: Engine, seconds: float, seed: int) -> float:
     end_s = time.monotonic() + seconds
     gaps_s: list[float] = []
 
-    async def user(chance: random.Random) -> None:
+    chance = random.Random(seed)
+    async with aiohttp.ClientSession() as session:
         while time.monotonic() < end_s:
             await asyncio.sleep(chance.uniform(*PAUSE_S))
-            gaps_s.extend(await stream_gaps_s(session, engine, f"{chance.random()}"))
-
-    async with aiohttp.ClientSession() as session:
-        await asyncio.gather(*(user(random.Random(f"{seed} {i}")) for i in range(CLIENTS)))
+            gaps_s += await stream_gaps_s(session, engine, f"{chance.random()}")
     return statistics.quantiles(gaps_s, n=100)[98]
 
 
@@ -66,14 +67,17 @@ async def measured(engine: Engine, folder: Path, seed: int, prompts: list[str]) 
         before = (await warming(agent))["prompts"]["warmed"]
         found_s = await p99_s(engine, SECONDS, seed)
         after = (await warming(agent))["prompts"]["warmed"]
-    assert not prompts or after - before >= WARMED_AT_LEAST
+    assert not prompts or after - before >= WARMED_AT_LEAST, f"{after - before} warmed"
+    print(f"{after - before} prompts warmed meanwhile")
     return found_s
 
 
 @pytest.mark.quiet
-@pytest.mark.parametrize("pairs", [2, pytest.param(5, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("pairs", "worse_at_most"), [FEW, pytest.param(*MANY, marks=pytest.mark.soak)]
+)
 async def test_tokens_come_as_fast_as_without(
-    running_engine: Engine, tmp_path: Path, pairs: int
+    running_engine: Engine, tmp_path: Path, pairs: int, worse_at_most: float
 ) -> None:
     await running_engine.until_ready()
     ratios = []
@@ -88,4 +92,4 @@ async def test_tokens_come_as_fast_as_without(
         print(f"p99 with {1000 * took_s[True]:.1f} ms, without {1000 * took_s[False]:.1f} ms")
 
     print(f"with by without: {[round(ratio, 3) for ratio in ratios]}")
-    assert statistics.median(ratios) <= WORSE_AT_MOST
+    assert statistics.median(ratios) <= worse_at_most
