@@ -30,11 +30,12 @@ def engine(in_flight: int | None = 0, *, token: bool = True, warming: str = "") 
     return says("\n".join([*lines, ""]))
 
 
-def warming(state: str, *, warmed: int = 0, tokens: int = 0) -> str:
+def warming(state: str, *, warmed: int = 0, pending: int = 0, tokens: int = 0) -> str:
     """What an agent says of prompts."""
     return (
         f'sglang_agent_warming_state{{state="{state}"}} 1.0\n'
         f'sglang_agent_warming_prompts{{state="warmed"}} {float(warmed)}\n'
+        f'sglang_agent_warming_prompts{{state="pending"}} {float(pending)}\n'
         f'sglang_agent_warming_tokens_total{{kind="computed"}} {float(tokens)}\n'
         'sglang_agent_warming_sources_info{hash="abc"} 1.0'
     )

@@ -470,23 +470,24 @@ async def test_an_answer_from_a_pods_old_address_does_not_count(bench: Bench) ->
     assert bench.polls.reports(CHAT).engines == {}
 
 
-async def test_engines_that_begin_or_end_to_warm_are_news_and_their_progress_is_not(
+async def test_engines_that_begin_or_end_to_warm_are_news_and_each_tenth_between(
     bench: Bench,
 ) -> None:
     told = []
     for said in (
-        warming("warming", warmed=1),
-        warming("warming", warmed=2, tokens=20),
-        warming("warmed", warmed=3, tokens=30),
-        warming("warmed", warmed=3, tokens=60),
-        warming("warmed", warmed=4, tokens=60),
+        warming("warming", warmed=1, pending=99),
+        warming("warming", warmed=9, pending=91, tokens=20),
+        warming("warming", warmed=10, pending=90, tokens=20),
+        warming("warmed", warmed=100, tokens=30),
+        warming("warmed", warmed=100, tokens=60),
+        warming("warmed", warmed=101, tokens=60),
     ):
         bench.changes.clear()
         bench.pod(ENGINE, engine(0, warming=said))
         await bench.ask()
         told.append(len(bench.changes))
 
-    assert told == [1, 0, 1, 0, 1]
+    assert told == [1, 0, 1, 1, 0, 1]
 
 
 async def test_an_agent_that_does_not_answer_for_once_is_as_warm_as_before(bench: Bench) -> None:

@@ -108,36 +108,54 @@ async def test_requests_wait_until_all_prompts_were_tried(
     assert engine.texts == ["one", "two"]
 
 
-async def test_a_new_agent_does_not_take_out_an_engine_that_serves(
-    engine: StandIn, settings: WarmingSettings
-) -> None:
-    async with pod(engine, settings) as here:
-        await here.warmed()
-
+@asynccontextmanager
+async def agent_killed(
+    settings: WarmingSettings, process: str
+) -> AsyncIterator[tuple[Pod, StandIn]]:
+    """The next agent of a warm pod beside an engine process that is too busy to be warmed."""
+    async with pod(StandIn(), settings) as before:
+        await before.warmed()
     busy = StandIn()
     busy.busy = True
-    async with pod(busy, settings) as again:
-        again.ready()
-        await until(lambda: not again.agent.unready())
-        assert again.warming.state != "warmed"
-        busy.busy = False
-        await again.settled()
+    async with pod(busy, settings) as here:
+        here.ready(process)
+        yield here, busy
+
+
+async def test_a_new_agent_does_not_take_out_an_engine_that_serves(
+    settings: WarmingSettings,
+) -> None:
+    async with agent_killed(settings, "first") as (here, engine):
+        await until(lambda: not here.agent.unready())
+        assert here.warming.state != "warmed"
+        engine.busy = False
+        await here.settled()
 
 
 async def test_a_new_engine_has_to_be_warm_also_for_a_new_agent(
-    engine: StandIn, settings: WarmingSettings
+    settings: WarmingSettings,
 ) -> None:
+    async with agent_killed(settings, "second") as (here, engine):
+        await asyncio.sleep(0.2)
+        assert here.agent.unready().startswith("warming: ")
+        engine.busy = False
+        await until(lambda: not here.agent.unready())
+
+
+async def test_the_log_says_where_a_prompt_failed_and_why_and_not_its_text(
+    engine: StandIn,
+    settings: WarmingSettings,
+    volume: ProjectedVolume,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "sglang_agent")
+    volume.write({"a.jsonl": '"one"\n{"massages": "secret"}\n'})
     async with pod(engine, settings) as here:
         await here.warmed()
+        await until(lambda: "a.jsonl: entry 1: " in caplog.text)
 
-    busy = StandIn()
-    busy.busy = True
-    async with pod(busy, settings) as again:
-        again.ready("second")
-        await asyncio.sleep(0.2)
-        assert again.agent.unready().startswith("warming: ")
-        busy.busy = False
-        await until(lambda: not again.agent.unready())
+    assert 'unknown key "massages"' in caplog.text
+    assert "secret" not in caplog.text
 
 
 async def test_without_a_gate_requests_come_at_once(
